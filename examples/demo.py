@@ -163,3 +163,4 @@ def say(line: str, color: int = 0) -> None:
     """Tell a person something, on stderr: stdout belongs to the report."""
     is_colored = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
     sys.stderr.write(f"\x1b[{color}m{line}\x1b[0m\n" if is_colored else f"{line}\n")
+    sys.stderr.flush()  # above what the commands write

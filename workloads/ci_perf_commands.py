@@ -89,8 +89,8 @@ class _Runner:
             "CI_PERF_LOCK_DIR": str(scratch / "locks"),
             # A busy machine is neither waited for nor refused: only the commands are timed.
             "CI_PERF_ACCEPT_FORCE": "1",
-            "CI_PERF_CHECK_WAIT": "0",
-            "CI_PERF_RUN_WAIT": "0",
+            "CI_PERF_CHECK_WAIT": "0s",
+            "CI_PERF_RUN_WAIT": "0s",
             "GIT_CONFIG_GLOBAL": os.devnull,
             "PYTHONPATH": os.pathsep.join([str(hidden), str(Path.cwd())]),
         }
@@ -156,7 +156,10 @@ def _history(program: _Runner, repository: Path) -> Command:
         copy = baseline | {"workload": f"w{number:02}", "sessions": sessions}
         (file.parent / f"w{number:02}.json").write_text(json.dumps(copy))
     file.unlink()
-    return ("baseline", "show")
+    program.git("init", "--quiet", "--initial-branch=main")
+    program.git("add", "workloads", "baselines")
+    program.git("commit", "--quiet", "--message=One")
+    return ("history",)
 
 
 def _launch(_program: _Runner, repository: Path) -> Command:

@@ -163,7 +163,7 @@ def test_accept_refuses_what_must_not_become_a_baseline(project):
 
     worse = project.run("accept", "slow.json")
 
-    assert worse.code == ExitCode.NO_ANSWER
+    assert worse.code == ExitCode.USAGE
     assert '--reason "…"' in worse.err
     assert project.run("accept", "failed.json").code == ExitCode.NO_ANSWER
     assert [p.read_bytes() for p in project.root.rglob("baselines/**/*.json")] == before

@@ -71,7 +71,7 @@ def checked(git, *more):
 
 
 def said(done):
-    return [line for line in done.err.splitlines() if "recording" in line]
+    return [line for line in done.err.splitlines() if ": recording" in line]
 
 
 def test_a_check_records_the_base_and_the_next_one_does_not_believe_what_the_cache_has(git):

@@ -45,7 +45,7 @@ def test_judge_writes_every_form(project):
     comparison = json.loads(judged("json").out)
     assert (comparison["verdict"], comparison["exit_code"]) == ("regressed", 1)
     rows = list(csv.DictReader(io.StringIO(judged("csv").out)))
-    assert [(row["workload"], row["code"]) for row in rows] == [("w", "beyond_limit")]
+    assert [(row["workload"], row["code"]) for row in rows] == [("w", "beyond_limit"), ("w", "")]
     assert "1 regression" in judged("terminal").out
     done = judged("markdown", "-o", "report.md")
     assert (done.code, done.out) == (ExitCode.REGRESSED, "")
@@ -152,6 +152,7 @@ def test_two_files_may_hold_two_metrics_of_one_workload(project):
     rows = list(csv.DictReader(io.StringIO(done.out)))
     assert [(row["workload"], row["metric"]) for row in rows] == [
         ("w", "step_time_s"),
+        ("w", "items_per_s"),
         ("w", "peak_allocated_bytes"),
     ]
 
