@@ -1,11 +1,11 @@
-"""Markdown as GitHub would show it, taken apart for questions."""
+"""Pages and comments as a browser would show them, taken apart for questions."""
 
 from html.parser import HTMLParser
 
 import cmarkgfm
 from cmarkgfm.cmark import Options
 
-VOID = {"br", "hr", "img", "input"}
+VOID = {"meta", "use", "line", "rect", "circle", "path", "br", "hr", "img", "input"}
 
 
 def as_html(markdown):
@@ -13,28 +13,47 @@ def as_html(markdown):
     return cmarkgfm.github_flavored_markdown_to_html(markdown, Options.CMARK_OPT_UNSAFE)
 
 
-class Page(HTMLParser):
-    """Which tags there are, what stands in code, and what stands outside of it."""
+class Elements(HTMLParser):
+    """The elements of HTML with their attributes, and what is left open."""
 
-    def __init__(self, markdown):
+    def __init__(self, html):
         super().__init__()
-        self.open, self.tags, self.code, self.prose, self.rows = [], [], [], "", []
-        self.feed(as_html(markdown))
+        self.open, self.seen = [], []
+        self.feed(html)
         self.close()
 
-    def handle_starttag(self, tag, _attrs):
-        self.tags.append(tag)
+    @property
+    def tags(self):
+        return [tag for tag, _ in self.seen]
+
+    def handle_starttag(self, tag, attrs):
+        self.seen.append((tag, dict(attrs)))
         if tag not in VOID:
             self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.seen.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        if tag not in VOID:
+            assert self.open.pop() == tag, f"{tag} closes something else"
+
+
+class Page(Elements):
+    """Markdown as GitHub would show it: what stands in code, what outside, the cells of rows."""
+
+    def __init__(self, markdown):
+        self.code, self.prose, self.rows = [], "", []
+        super().__init__(as_html(markdown))
+
+    def handle_starttag(self, tag, attrs):
+        super().handle_starttag(tag, attrs)
         if tag == "code":
             self.code.append("")
         if tag == "tr":
             self.rows.append(0)
         if tag in {"td", "th"}:
             self.rows[-1] += 1
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag, f"{tag} closes something else"
 
     def handle_data(self, data):
         if "code" in self.open:

@@ -1,6 +1,5 @@
 import pytest
 
-from ci_perf.model import metrics
 from ci_perf.model.comparison import Stale, Verdict
 from ci_perf.model.process import Exhausted
 from ci_perf.model.validity import Status, Validity
@@ -49,12 +48,6 @@ def test_between_two_runs_there_is_no_folder_of_baselines_to_name():
     assert "--baselines" not in step
 
 
-def test_a_regression_can_be_fixed_or_accepted_with_a_reason():
-    (step,) = steps(a_change("bert.dtype=bf16", Verdict.REGRESSED, ratio=1.2))
-
-    assert "ci-perf accept run.json --workload bert.dtype=bf16 --reason" in step
-
-
 def test_accept_may_refuse_the_numbers_of_a_busy_machine():
     row = a_change("bert", Verdict.IMPROVED, ratio=0.8)
     busy = Validity(
@@ -66,30 +59,6 @@ def test_accept_may_refuse_the_numbers_of_a_busy_machine():
     assert step.endswith(
         "--workload bert (it refuses numbers of a very busy machine: check again then)"
     )
-
-
-def test_changed_numerics_come_before_every_speed_with_the_first_loss_that_differs():
-    first, second = steps(
-        a_change("bert", Verdict.REGRESSED, ratio=1.2), a_numerics("bert", gate=True)
-    )
-
-    pair = "loss of step 2: 2.29541 → 2.31837, up to 0.99 % apart, limit 0.1 %"
-    assert first.startswith(f"Numerics changed: bert ({pair}).")
-    assert first.endswith('ci-perf accept run.json --workload bert --reason "…"')
-    assert second.startswith("Regressed: bert")
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        a_change("bert", Verdict.IMPROVED, ratio=0.8),
-        a_change("bert", Verdict.IMPROVED, ratio=0.8, metric=metrics.PEAK_ALLOCATED),
-    ],
-)
-def test_other_numerics_and_a_gain_of_one_workload_are_accepted_by_one_command(change):
-    (step,) = steps(a_numerics("bert"), change)
-
-    assert step.endswith('ci-perf accept run.json --workload bert --reason "…"')
 
 
 def test_other_numerics_join_a_history_also_beside_a_workload_that_begins_one():
@@ -106,24 +75,10 @@ def test_numerics_without_a_gate_join_the_history_of_a_speed_that_has_not_change
     assert step.endswith('ci-perf accept run.json --workload bert --append --reason "…"')
 
 
-def test_a_workload_that_no_longer_says_what_it_computes_is_named_as_such():
-    (step,) = steps(a_numerics("bert", head=(), difference=None))
-
-    assert step.startswith("Numerics changed: bert (2 numbers → 0).")
-
-
 def test_losses_that_differ_in_a_late_digit_are_shown_with_that_digit():
     (step,) = steps(a_numerics("bert", base=(2.0,), head=(2.00000001,), code="numerics_vary"))
 
     assert "bert (loss of step 1: 2 → 2.00000001, " in step
-
-
-def test_numerics_that_vary_ask_the_author_for_the_reason():
-    (step,) = steps(a_numerics("bert", code="numerics_vary"))
-
-    assert step.startswith("Numerics vary between processes")
-    assert 'varies="…"' in step
-    assert "accept" not in step
 
 
 def test_a_suspicion_is_to_be_confirmed_by_launches_in_turns_and_fails_nothing():
@@ -141,20 +96,6 @@ def test_a_suspicion_that_fails_the_job_is_not_called_harmless():
     (step,) = said(advice.next_steps(a_comparison(row, exit_code=1)))
 
     assert "no reason to fail" not in step
-
-
-def test_a_suspicion_whose_base_could_not_be_launched_is_not_told_to_launch_it():
-    (step,) = steps(a_change("bert", Verdict.LIKELY_SLOWER, ratio=1.043, note="no compiler"))
-
-    assert "the base could not be launched: bert step time +4.3 % (no compiler)." in step
-    assert "is in run.json, under paired" in step
-    assert "ci-perf check" not in step
-
-
-def test_a_table_says_of_a_suspicion_that_launches_beside_it_failed():
-    row = a_change("bert", Verdict.LIKELY_SLOWER, note="no compiler")
-
-    assert remarks.of(row) == ("history alone; the base could not be launched")
 
 
 def test_a_new_workload_says_why_its_base_could_not_be_launched():
@@ -190,15 +131,6 @@ def test_where_pairs_blame_all_that_is_new_only_the_blame_is_left():
     assert step.startswith("Regressed: bert")
 
 
-def test_suspicions_come_before_what_nobody_knows():
-    unknown, suspected = steps(
-        a_change("loader", Verdict.INCONCLUSIVE), a_change("bert", Verdict.LIKELY_SLOWER)
-    )[::-1]
-
-    assert suspected.startswith("Suspected from its history alone: bert")
-    assert unknown.startswith("Not decided: loader")
-
-
 def test_a_baseline_that_has_moved_away_is_to_be_measured_anew():
     comparison = a_comparison(
         a_change(), stale=Stale(suspects=3, cleared=2, ratio=1.04), base=a_side(label="perf/x/s")
@@ -207,20 +139,6 @@ def test_a_baseline_that_has_moved_away_is_to_be_measured_anew():
 
     assert "ci-perf run --suite standard and then ci-perf accept run.json --baselines perf" in step
     assert step.endswith('--replace --reason "…"')
-
-
-def test_what_was_judged_by_pairs_may_still_have_a_baseline_here():
-    row = an_uncompared("bert", Verdict.INCONCLUSIVE, gate=False)
-
-    (step,) = steps(row, a_change("bert", code="within_limit"))
-
-    assert step.startswith("Not comparable with the baseline, so judged by pairs: bert")
-
-
-def test_what_is_invalid_alone_is_named():
-    (step,) = steps(a_change("bert", Verdict.INCONCLUSIVE, code="untrusted"), a_change("mlp"))
-
-    assert step.endswith("in the code: bert.")
 
 
 def of_samples(*rows):

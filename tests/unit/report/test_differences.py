@@ -64,12 +64,6 @@ def test_an_image_that_brought_nothing_new_is_named_all_the_same():
     assert said(image=(OLD, NEW)) == [f"⚠️ Image changed: {OLD} → {NEW}{MAY_BE_ITS_DOING}"]
 
 
-def test_without_another_image_torch_is_a_part_of_the_environment():
-    assert said(torch=("2.12.0", "2.13.0"))[0].startswith(
-        "⚠️ The environment differs: torch 2.12.0 → 2.13.0."
-    )
-
-
 @pytest.mark.parametrize(
     ("facts", "opening"),
     [
@@ -150,14 +144,3 @@ def test_a_row_that_other_packages_may_have_moved_says_how_far_its_history_is():
 
     assert "its history had other packages (\N{MINUS SIGN}10.0 %); the base was" in remarks.of(gain)
     assert "its history had other packages; the base was" in remarks.of(loss)
-
-
-def test_pairs_share_one_environment():
-    differences = (Difference(field="kernel", base="6.8", head="6.14"),)
-    comparison = a_comparison(a_change(pairs=6), differences=differences)
-
-    (environment,) = ["".join(phrase) for phrase in notices.differences(comparison)]
-
-    assert environment.endswith(
-        ". Pairs share one environment; this may explain, or hide, what only the history shows."
-    )

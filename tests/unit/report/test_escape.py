@@ -100,10 +100,6 @@ def test_fillers_between_marks_do_not_start_the_count_again():
     assert escape.clean("a\u0301\u0301\u034f\u0301") == "a\u0301\u0301"
 
 
-def test_a_long_name_says_that_it_was_cut():
-    assert escape.clean("x" * 81) == "x" * 79 + "…"
-
-
 def test_a_command_is_shown_whole():
     command = escape.Command("ci-perf accept " + "x" * 200)
 

@@ -59,21 +59,6 @@ def test_a_difference_is_called_the_only_one_where_it_is():
     assert "the only thing" not in said(NEW, varying=1)
 
 
-def test_no_sentence_claims_a_cause():
-    assert "because" not in said(NEW) + said(NEW, NEW) + said() + said(trouble="x")
-
-
-def test_equal_steps_leave_time_waiting_and_what_is_not_counted():
-    assert "the same operators and functions, equally often" in said()
-    assert "in how long they take, in waiting, or in what is not counted" in said()
-
-
-def test_a_side_without_counts_says_why():
-    assert said(trouble="no time was left") == (
-        "Why bert is 8.1 % slower is not known: no time was left"
-    )
-
-
 @pytest.mark.parametrize(
     ("calls", "what"),
     [
@@ -162,11 +147,6 @@ def test_every_other_kind_has_words_and_numbers(cause, what, numbers):
 )
 def test_a_share_stands_only_where_it_is_resolved(more, share):
     assert row(msgspec.structs.replace(NEW, **more))[4] == share
-
-
-def test_the_first_cell_tells_counted_from_timed():
-    assert row(NEW)[0] == "exact"
-    assert row(a_cause("slower", evidence="measured"))[0] == "measured"
 
 
 def test_the_note_says_what_is_not_one_operator_and_what_is_left():

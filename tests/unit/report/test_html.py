@@ -1,5 +1,3 @@
-from html.parser import HTMLParser
-
 import pytest
 
 from ci_perf.model.comparison import Verdict
@@ -7,23 +5,7 @@ from ci_perf.report import html
 from tests.comparisons import a_change, a_comparison
 from tests.runs import a_failed, a_measured, a_run
 from tests.unit.report import shapes
-
-
-class Tags(HTMLParser):
-    def __init__(self, text):
-        super().__init__()
-        self.open, self.seen = [], set()
-        self.feed(text)
-        self.close()
-
-    def handle_starttag(self, tag, _attrs):
-        self.seen.add(tag)
-        if tag != "br":
-            self.open.append(tag)
-
-    def handle_endtag(self, tag):
-        if tag != "br":
-            assert self.open.pop() == tag
+from tests.unit.report.rendered import Elements
 
 
 def test_a_run_shows_latency_throughput_memory_and_flops_of_each_workload():
@@ -36,10 +18,10 @@ def test_a_run_shows_latency_throughput_memory_and_flops_of_each_workload():
 
 @pytest.mark.parametrize("shape", shapes.ALL, ids=lambda shape: shape.__name__)
 def test_a_comparison_of_any_shape_is_whole_html(shape):
-    tags = Tags(html.comparison(shape()))
+    found = Elements(html.comparison(shape()))
 
-    assert tags.open == []
-    assert not tags.seen & {"a", "script", "svg", "x"}
+    assert found.open == []
+    assert not set(found.tags) & {"a", "script", "svg", "x"}
 
 
 def test_a_command_is_shown_whole_and_as_text():
@@ -54,6 +36,6 @@ def test_text_of_a_run_is_text_and_no_tag():
     hostile = "<script>alert(1)</script>\u202e"
     text = html.run(a_run(a_failed(hostile, hostile), a_measured(hostile + "2", 1e-3)))
 
-    assert "script" not in Tags(text).seen
+    assert "script" not in Elements(text).tags
     assert "&lt;script&gt;" in text
     assert "\u202e" not in text

@@ -14,12 +14,11 @@ from ci_perf.report import markdown
 from tests.comparisons import (
     a_change,
     a_comparison,
-    a_numerics,
     an_interleaved,
     an_uncompared,
 )
 from tests.runs import a_reason
-from tests.unit.report import shapes, shapes_in_turns
+from tests.unit.report import shapes
 from tests.unit.report.parts import an_undecided
 from tests.unit.report.rendered import Page, as_html
 
@@ -80,87 +79,6 @@ def test_rows_stand_worst_first_and_the_unchanged_closest_to_their_limit():
     assert names == ["`worse`", "`bad`", "`free`", "`better`", "`near`", "`far`"]
 
 
-def test_a_suspected_loss_stands_before_what_nobody_knows_and_a_suspected_gain():
-    report = markdown.render(shapes_in_turns.unconfirmed())
-
-    names = [name for mark, name in named_rows(report) if mark in {"🐢", "❓"}]
-    assert names == ["`resnet18`", "`bert`", "`loader`", "`attention`"]
-
-
-def test_a_row_says_how_many_launches_decided_and_what_could_be_seen():
-    report = spaced(markdown.render(shapes_in_turns.who_moved()))
-
-    assert "| 2 % | 6 pairs |" in report
-    assert "| 2 % | 4 pairs |" in report
-    assert "| 2 % | 3 sessions |" in report
-
-
-def test_an_undecided_row_says_what_could_have_been_seen_and_what_would_decide():
-    report = spaced(markdown.render(shapes_in_turns.undecided_pairs()))
-
-    assert (
-        "| 2 %<br>detects 8.4 % | 9 pairs<br>no loss above 13 %; about 13 pairs would decide |"
-        in report
-    )
-
-
-def test_an_exact_limit_is_what_can_be_seen():
-    row = a_change(verdict=Verdict.REGRESSED, metric=metrics.PEAK_ALLOCATED, ratio=1.1)
-
-    assert "detects" not in markdown.render(a_comparison(row)).split("<details>")[0]
-
-
-def test_who_moved_is_said_above_the_folds():
-    before = markdown.render(shapes_in_turns.stale()).split("<details>")[0]
-
-    assert "`conv.batch=16` step time (+4.4 %)" in before
-    assert "The main branch has drifted away from its baseline" in before
-
-
-def test_a_fold_says_what_was_launched_in_turns():
-    report = markdown.render(shapes_in_turns.undecided_pairs())
-    fold = report[report.index("<summary>Environment") :]
-
-    line = (
-        "Base `a1b2c3d` (merge base of `main`) and head launched in turns: 57 pairs for 8 "
-        "metrics, in 20 min 3 s of 20 min; stopped because the budget was spent."
-    )
-    assert line in fold
-    assert "- `gpt: setup of the base took 31 s`" in fold
-
-
-def test_a_base_with_a_workload_file_of_its_own_is_marked():
-    report = markdown.render(shapes_in_turns.new_machine())
-
-    assert "| 6 pairs<br>each side ran its own workload file" in spaced(report)
-
-
-def test_a_moved_machine_does_not_mislead_launches_in_turns():
-    before = markdown.render(shapes.canary_moved_and_paired()).split("| Workload, metric |")[0]
-
-    assert "So times are judged only by pairs of launches" in before
-    assert "not judged" not in before
-
-
-def test_nothing_unchanged_is_outside_a_fold():
-    before_folds = markdown.render(shapes.regressed()).split("<details>")[0]
-
-    assert "mlp_512" not in before_folds
-
-
-def test_each_finding_comes_with_its_command():
-    report = markdown.render(shapes.regressed())
-
-    folder = "baselines/nvidia-h200/standard"
-    for command in (
-        'ci-perf accept run.json --workload bert --workload resnet18 --reason "…"',
-        f"git rm --ignore-unmatch {folder}/vit.json {folder}/programs/vit.json",
-        "step_time_s = { limit = 0.12 }",
-        "ci-perf accept run.json --workload llama",
-    ):
-        assert f"`{command}`" in report
-
-
 def test_a_name_in_a_command_cannot_start_another_one():
     row = a_change("x; rm -rf ~", Verdict.REGRESSED, ratio=1.1)
 
@@ -172,15 +90,6 @@ def test_a_workload_missing_against_a_run_has_no_baseline_to_delete():
     base = msgspec.structs.replace(comparison.base, label="base/run.json")
 
     assert "git rm" not in markdown.render(msgspec.structs.replace(comparison, base=base))
-
-
-def test_a_baseline_of_zero_shows_a_difference_instead_of_a_percentage():
-    row = a_change(
-        verdict=Verdict.REGRESSED, metric=metrics.GRAPH_BREAKS, base=0, head=2, limit=0.0
-    )
-
-    report = spaced(markdown.render(a_comparison(row)))
-    assert "| `mlp`<br>graph breaks | 0 → 2 | **+2** | exact |" in report
 
 
 def test_a_metric_of_a_newer_version_is_shown_as_it_is():
@@ -232,33 +141,6 @@ def test_a_larger_budget_shows_more():
     assert "w499" in markdown.render(a_comparison(*rows), max_bytes=2**20)
 
 
-def test_the_row_of_numerics_stands_first_and_shows_the_first_loss_that_differs():
-    report = spaced(markdown.render(shapes.numerics_gated()))
-
-    assert named_rows(report)[:3] == [
-        ("🔢", "`bert`"),
-        ("🔢", "`attention`"),
-        ("❌", "step time"),
-    ]
-    assert "numerics | 2.29541 → 2.31837<br>loss of step 2 | **up" in report
-
-
-def test_one_invalid_workload_is_named_and_the_run_is_not_condemned():
-    report = markdown.render(shapes.partly_invalid())
-
-    opening = "### ❌ Act: slower: `resnet18` +12.0 %\n\nci_perf: 1 regression · 1 inconclusive"
-    assert spaced(report).startswith(opening)
-    assert "- `clocks_held_down` (`bert`): `for 3.1 of 5.0 s by heat`" in report
-    assert "This run cannot be trusted" not in report
-
-
-def test_a_machine_that_moved_is_said_before_the_table():
-    before = markdown.render(shapes.canary_moved()).split("| Workload, metric |")[0]
-
-    assert "The speed of the machine changed" in before
-    assert "matmul +8.4 %" in before
-
-
 def test_more_reasons_than_can_be_read_are_counted():
     reasons = tuple(a_reason(f"code_{i}") for i in range(7))
     report = markdown.render(a_comparison(validity=validity_of(reasons)))
@@ -277,20 +159,6 @@ def test_a_reason_that_many_workloads_met_is_one_line_that_names_them():
     assert line in report
 
 
-def test_a_workload_that_ran_out_of_memory_says_how_much_there_was_and_what_to_do():
-    report = markdown.render(shapes.out_of_memory())
-
-    assert "a smaller batch" in report.split("<details>")[0]
-    assert "Peak until then: 3.00 GiB of host memory, 138 GiB allocated" in report
-
-
-def test_programs_find_how_far_the_numerics_are_apart():
-    report = markdown.render(a_comparison(a_numerics()))
-
-    assert '"metric": "numerics", "verdict": "numerics_changed"' in report
-    assert '"difference": 0.0099, "limit": 0.001' in report
-
-
 def test_a_share_that_was_zero_has_a_difference_in_points_and_no_percentage():
     row = a_change(
         verdict=Verdict.REGRESSED, metric=metrics.DATA_WAIT, base=0.0, head=0.3, limit=0.0
@@ -298,49 +166,6 @@ def test_a_share_that_was_zero_has_a_difference_in_points_and_no_percentage():
 
     report = spaced(markdown.render(a_comparison(row)))
     assert "| 0 → 30.0 % | **+30.0 points** | \N{EN DASH} |" in report
-
-
-def test_rows_of_one_workload_stand_together_and_name_it_once():
-    rows = named_rows(markdown.render(shapes_in_turns.slower_and_larger()))
-
-    assert rows[:5] == [
-        ("❌", "`gpt_infer`"),
-        ("⚠️", "operators per step, FLOPs per step"),
-        ("❌", "`gpt_train`"),
-        ("❌", "peak allocated"),
-        ("⚠️", "operators per step, FLOPs per step"),
-    ]
-
-
-def test_exact_rows_of_a_workload_share_a_line_with_their_numbers_below_each_other():
-    report = spaced(markdown.render(shapes_in_turns.slower_and_larger()))
-
-    assert "| 88 → 124<br>1.20 → 1.60 GFLOP | +40.9 % (+36)<br>+33.0 % (+396 MFLOP) | exact |" in (
-        report
-    )
-    assert "operators per step, FLOPs per step, peak allocated | 31, 1.00 MFLOP, 64.0 MiB |" in (
-        report
-    )
-
-
-def test_warnings_that_fail_nothing_stand_below_what_is_open():
-    rows = [
-        a_change("a", Verdict.REGRESSED, metric=metrics.OPERATORS, ratio=2.0, gate=False),
-        a_change("b", Verdict.INCONCLUSIVE),
-    ]
-
-    assert named_rows(markdown.render(a_comparison(*rows))) == [("❓", "`b`"), ("⚠️", "`a`")]
-
-
-def test_no_row_of_a_table_says_what_its_mark_says():
-    report = markdown.render(shapes.regressed()).split("How to read")[0]
-
-    for word in ("does not fail", "confirmed by", "from its history", "no gate"):
-        assert word not in report
-
-
-def test_the_legend_says_what_an_unknown_interval_means():
-    assert "[bounds unknown]: the launches are too few" in markdown.render(shapes.inconclusive())
 
 
 def test_an_interval_that_allows_anything_is_unknown():

@@ -1,7 +1,7 @@
 import pytest
 
 from ci_perf.model import metrics
-from ci_perf.model.comparison import Drifted, Interval, Stale, Verdict, WholeSuite
+from ci_perf.model.comparison import Interval, Stale, Verdict, WholeSuite
 from ci_perf.report import notices
 from tests.comparisons import a_change, a_comparison
 from tests.unit.report.parts import a_cleared
@@ -40,15 +40,6 @@ def test_a_cleared_metric_that_fails_nobody_stays_in_its_fold():
     assert said(a_cleared("bert", 1.041, gate=False)) == []
 
 
-def test_suspects_that_moved_alike_are_the_machine_or_the_baseline():
-    rows = [a_cleared(f"w{i}", 1.04) for i in range(7)]
-
-    (notice,) = said(*rows, stale=Stale(suspects=9, cleared=7, ratio=1.04))
-
-    assert "7 of 9 suspected metrics do not differ from the base launched in the same job" in notice
-    assert "all of them are slower than in the history (typically +4.0 %)" in notice
-
-
 @pytest.mark.parametrize(
     ("metric", "ratio", "word"),
     [
@@ -72,20 +63,6 @@ def test_a_suspect_that_moved_the_other_way_is_not_counted_with_the_rest():
 
     assert "3 of 4 suspected metrics do not differ" in notice
     assert "2 of them are slower" in notice
-
-
-def test_main_that_drifted_by_itself_is_said_with_its_sessions():
-    drifted = Drifted(
-        workload="bert",
-        metric=metrics.STEP_TIME.name,
-        ratio=1.042,
-        sessions=12,
-        since="2026-10-01T10:00:00Z",
-    )
-
-    (notice,) = said(a_change(), drifted=(drifted,))
-
-    assert notice.endswith("bert step time +4.2 % over 12 sessions since 2026-10-01.")
 
 
 def test_a_job_that_fails_without_a_proof_says_who_asked_for_that():

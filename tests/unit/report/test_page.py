@@ -7,7 +7,6 @@ import itertools
 import json
 import re
 from collections import Counter
-from html.parser import HTMLParser
 
 import msgspec
 import pytest
@@ -23,57 +22,43 @@ from ci_perf.report.page import launches, machine, pictures, scales
 from tests.comparisons import a_change, a_comparison, a_numerics
 from tests.histories import a_pair, in_turns
 from tests.runs import a_measured, a_run, some_canaries
-from tests.unit.report import colour_blindness, page_shapes, shapes, shapes_of_profiles
+from tests.unit.report import colour_blindness, page_shapes, rendered, shapes, shapes_of_profiles
 
 STEP_TIME = "step_time_s"
-VOID = {"meta", "use", "line", "rect", "circle", "path", "br"}
 
 
-class Elements(HTMLParser):
-    """The elements of a page, and that each is closed."""
+class Verdicts(rendered.Elements):
+    """The elements of a page, each closed, and the verdict of each row."""
 
     def __init__(self, text):
-        super().__init__()
-        self.open, self.seen, self.verdicts = [], [], []
-        self.feed(text)
-        self.close()
+        self.said = []
+        super().__init__(text)
         assert self.open == []
-
-    def handle_starttag(self, tag, attrs):
-        self.seen.append((tag, dict(attrs)))
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag, attrs):
-        self.seen.append((tag, dict(attrs)))
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
 
     def handle_data(self, data):
         if self.open[-2:] == ["p", "b"] and self.seen[-2] == ("p", {"class": "verdict"}):
-            self.verdicts.append(data.partition(" ")[2])
+            self.said.append(data.partition(" ")[2])
 
 
 def test_what_a_report_folds_of_epochs_parts_and_gpus_stands_on_the_page():
     text = page.render(shapes_of_profiles.profiled())
 
-    Elements(text)
+    Verdicts(text)
     text = text.replace("\N{NO-BREAK SPACE}", " ")
     for said in ("Time of an epoch:", "2.46k → 3.12k images/s", "Parts of a step:", "5,274 steps"):
         assert said in text
 
 
-def rendered(shape):
+def rendered_with_run(shape):
     comparison, run, base = shape()
     return comparison, page.render(comparison, run=run, base=base)
 
 
 @pytest.mark.parametrize("shape", page_shapes.ALL, ids=lambda shape: shape.__name__)
 def test_every_row_stands_on_the_page_with_its_verdict_the_worst_first(shape):
-    comparison, text = rendered(shape)
+    comparison, text = rendered_with_run(shape)
 
-    said = Elements(text).verdicts
+    said = Verdicts(text).said
     expected = [severity_of(row).value for row in table_rows.worst_first(comparison.rows)]
     folded = {"unchanged", "not gating"}
     assert said == [
@@ -84,9 +69,9 @@ def test_every_row_stands_on_the_page_with_its_verdict_the_worst_first(shape):
 
 @pytest.mark.parametrize("shape", page_shapes.ALL, ids=lambda shape: shape.__name__)
 def test_a_page_has_no_script_and_no_address_and_its_style_has_the_hash_that_it_allows(shape):
-    _, text = rendered(shape)
+    _, text = rendered_with_run(shape)
 
-    for tag, attributes in Elements(text).seen:
+    for tag, attributes in Verdicts(text).seen:
         assert tag not in {"script", "img", "iframe", "a", "link", "object", "form"}
         assert not {"style", "src", "onload", "onerror"} & attributes.keys()
         assert attributes.get("href", "#").startswith("#")

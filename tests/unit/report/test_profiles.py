@@ -4,8 +4,7 @@ import msgspec
 import pytest
 
 from ci_perf.model.process import BreakEven, GpuUse, Profile, SideProfile, StepPhase
-from ci_perf.report import markdown, profiles, tables
-from tests.comparisons import a_change, a_comparison
+from ci_perf.report import profiles, tables
 from tests.unit.report.rendered import Page
 
 GIB = 2**30
@@ -47,30 +46,6 @@ def shown(*found, rows=10):
     return tables.markdown(profiles.page(found, shown=rows))
 
 
-def test_the_time_of_an_epoch_stands_beside_the_throughput():
-    assert "| `resnet` | 200 images/s | 4 min 10 s |" in shown(a_profile(items_per_epoch=50_000))
-    assert "| `resnet` | 200 images/s | 12.5 s |" in shown(a_profile(items_per_epoch=2_500))
-
-
-def test_a_base_stands_before_the_head():
-    text = shown(
-        a_profile(
-            items_per_epoch=50_000,
-            phases={"forward": StepPhase(host_s=0.01, device_s=0.03)},
-            gpus=(a_gpu(),),
-            base=a_side(
-                0.05,
-                phases={"forward": StepPhase(host_s=0.01, device_s=0.04)},
-                gpus=(a_gpu(utilization=0.25),),
-            ),
-        )
-    )
-
-    assert "| `resnet` | 160 → 200 images/s | 5 min 12 s → 4 min 10 s |" in text
-    assert "| `resnet` | `forward` | 10.0 ms | 40.0 → 30.0 ms |" in text
-    assert "| `resnet` | `GPU-0` | 25.0 → 95.0 % | 500 W | 30.0 GiB |" in text
-
-
 def test_a_part_that_is_new_or_gone_has_no_time_on_the_other_side():
     part = StepPhase(host_s=0.01, device_s=None)
     text = shown(a_profile(phases={"new": part}, base=a_side(phases={"gone": part})))
@@ -78,13 +53,6 @@ def test_a_part_that_is_new_or_gone_has_no_time_on_the_other_side():
     assert "| `resnet` | `gone` | 10.0 ms → \N{EN DASH} |" in text
     assert "| `resnet` | `new` | \N{EN DASH} → 10.0 ms |" in text
     assert "by the device" not in text
-
-
-def test_each_gpu_is_a_row():
-    text = shown(a_profile(gpus=(a_gpu(), a_gpu("GPU-1", power_w=None))))
-
-    assert "| `resnet` | `GPU-0` | 95.0 % | 500 W | 30.0 GiB |" in text
-    assert "| `resnet` | `GPU-1` | 95.0 % | \N{EN DASH} | 30.0 GiB |" in text
 
 
 def test_what_the_driver_did_not_tell_is_said_once_with_its_answer():
@@ -120,18 +88,6 @@ def test_after_break_even_the_compiled_one_is_ahead_and_one_step_before_it_is_no
     totals = zip(total_s(0.5 + cost_s, compiled_s), total_s(0.5, 0.04), strict=False)
     ahead = next(n for n, (one, other) in enumerate(totals, start=1) if one <= other + 1e-9)
     assert f"| {ahead:,} step" in shown(a_profile(break_evens=(found,)))
-
-
-def test_the_report_has_a_fold_of_it_only_where_something_is_known():
-    plain = a_comparison(a_change("resnet"), profiles=(a_profile(),))
-    known = a_comparison(
-        a_change("resnet"), profiles=(a_profile(items_per_epoch=50_000, gpus=(a_gpu(),)),)
-    )
-
-    assert "More about the workloads" not in markdown.render(plain)
-    assert "<summary>More about the workloads: time of an epoch, GPUs</summary>" in markdown.render(
-        known
-    )
 
 
 def test_many_rows_are_cut_and_counted():

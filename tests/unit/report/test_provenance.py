@@ -23,14 +23,6 @@ def summary(*rows, **found):
     return "".join(provenance.interleaving(comparison))
 
 
-def test_all_pairs_are_counted_and_not_only_those_that_decided():
-    row = a_change("bert", Verdict.REGRESSED, ratio=1.2, pairs=4)
-
-    assert "launched in turns: 6 pairs for 3 metrics, in 4 min 10 s of 20 min; stopped because" in (
-        summary(row, pairs=6)
-    )
-
-
 def test_a_base_that_was_not_needed_is_said_not_to_have_been_launched():
     said = summary(a_change("bert"), suspects=0, pairs=0, spent_s=0.0)
 
@@ -42,14 +34,6 @@ def test_what_was_interrupted_before_its_suspects_were_counted_claims_nothing_of
 
     assert "suspect" not in said
     assert said.endswith("0 pairs in 0 s of 20 min; interrupted.")
-
-
-def test_samples_that_have_no_run_name_none():
-    named = "".join(provenance.footer(a_comparison(a_change())))
-    unnamed = "".join(provenance.footer(a_comparison(a_change(), head=a_head(run=""))))
-
-    assert " · run 0123456789ab · exit code 0" in named
-    assert "run" not in unnamed
 
 
 BESIDE = an_interleaved(source=Source(commit="c" * 40, branch="", dirty=False), pairs=3)
@@ -122,12 +106,6 @@ def test_what_is_known_of_neither_side_has_no_row():
     assert names == ["Numbers from", "Sessions"]
     assert "".join(provenance.footer(SAMPLES)) == "exit code 0 · ci-perf 0.1.0"
     assert "".join(provenance.environment_summary(SAMPLES)).startswith("Environment: base of 3 ")
-
-
-def test_what_is_known_of_one_side_has_a_row():
-    names = ["".join(name) for name, _, _ in provenance.environment(a_comparison(a_change()))]
-
-    assert names == ["Numbers from", "Machine", "Commit", "Branch", "Sessions"]
 
 
 @pytest.mark.parametrize(("sessions", "pairs"), [(0, 4), (3, 4), (0, 0)])

@@ -20,13 +20,6 @@ def test_bars_are_as_high_as_the_numbers_differ_or_as_the_limit(numbers, height,
     assert sparklines.line(numbers, height=height) == line
 
 
-def test_the_comment_folds_a_line_with_its_range_for_each_row():
-    text = markdown.render(a_comparison(a_change("mlp", history=SESSIONS_S)))
-
-    assert "<details><summary>The last sessions of the base</summary>" in text
-    assert "| `mlp` step time | ▂▂▁▂▃▂▇▇█▇ | 40.0 ms to 41.3 ms |" in text
-
-
 @pytest.mark.parametrize(
     "change",
     [

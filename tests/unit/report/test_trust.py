@@ -39,18 +39,6 @@ def test_canaries_that_gate_nothing_are_said_to_have_silenced_nothing(interleave
     assert "history of a time says nothing" not in found
 
 
-def test_a_move_that_gates_leaves_times_to_the_pairs_where_there_are_some():
-    assert "judged only by pairs of launches" in trust(
-        "canary_moved", interleaved=an_interleaved(pairs=3)
-    )
-    assert "judged by their history; memory and counts are:" in trust("canary_moved")
-
-
-def test_a_busy_machine_is_said_to_be_busy():
-    assert trust("host_pressure").startswith("⚠️ The machine was busy with other work")
-    assert trust("power_limited").startswith("⚠️ The machine was not in its best state")
-
-
 def test_no_machine_is_blamed_for_what_ended_before_it_was_measured():
     assert trust("incomplete").startswith("⚠️ Some measurements did not finish")
 

@@ -11,7 +11,6 @@ from ci_perf.report import advice, remarks
 from ci_perf.report.escape import Command
 from tests.comparisons import a_change, a_comparison, a_remedy, a_side, an_interleaved
 from tests.runs import a_reason
-from tests.unit.report import shapes_in_turns
 from tests.unit.report.parts import an_undecided
 
 IN_TURNS = "ci-perf check loader --suite standard --against "
@@ -20,28 +19,6 @@ IN_TURNS = "ci-perf check loader --suite standard --against "
 def steps(*rows, **more):
     comparison = a_comparison(*rows, verdict=Verdict.INCONCLUSIVE, **more)
     return ["".join(phrase) for phrase in advice.next_steps(comparison)]
-
-
-@pytest.mark.parametrize("code", ["spread", "two_modes", "too_few_sessions", "machine_moved"])
-def test_what_history_cannot_decide_is_decided_by_launches_in_turns(code):
-    (step,) = steps(an_undecided(code=code))
-
-    assert "loader" in step
-    assert f"{IN_TURNS}main" in step
-    assert "--budget" not in step
-
-
-def test_too_few_pairs_ask_for_the_time_that_the_rest_takes():
-    (step,) = steps(
-        an_undecided(pairs=9, remedy=a_remedy(13)),
-        interleaved=an_interleaved(ref="release/2", budget_s=1200.0, stopped="budget"),
-    )
-
-    assert step.startswith(
-        "Not decided: loader step time. The budget ended the pairs; "
-        "launch more with a larger --budget: "
-    )
-    assert f"{IN_TURNS}release/2 --budget 40m" in step
 
 
 @pytest.mark.parametrize("code", ["spread", "too_few_sessions", "machine_moved"])
@@ -103,14 +80,6 @@ def test_a_row_without_an_answer_says_first_which_loss_it_excludes(interval, sai
     assert first == said if said else "no loss" not in first
 
 
-def test_launches_with_two_speeds_ask_for_what_they_choose():
-    (step,) = steps(
-        an_undecided(code="two_modes", pairs=18, remedy=a_remedy()), interleaved=an_interleaved()
-    )
-
-    assert "either fast or slow: loader. More pairs may decide: ci-perf check" in step
-
-
 @pytest.mark.parametrize(
     "row",
     [
@@ -135,40 +104,11 @@ def test_on_a_busy_machine_the_advice_is_about_the_machine_alone(row, code):
         assert word not in step
 
 
-def test_a_likely_loss_leads_to_the_work_that_explains_it():
-    signs = Signs(direction="worse", moved=("operators", "flops"))
-    row = a_change("gpt", Verdict.LIKELY_SLOWER, ratio=1.3, pairs=4, signs=signs)
-    noisy = an_undecided("gpt", metric=metrics.HOST_RSS_PEAK, pairs=18, remedy=a_remedy())
-
-    (step,) = steps(row, noisy, interleaved=an_interleaved(stopped="budget"))
-
-    assert step.startswith(
-        "Likely slower: gpt. The code does more work than before (operators per step, FLOPs per "
-        "step), which may be the cause. More pairs would prove the slowdown: ci-perf check gpt "
-    )
-    assert step.endswith("--budget 40m")
-
-
-def test_on_a_busy_machine_the_command_waits_for_a_quiet_one():
-    validity = validity_of((a_reason("host_pressure", status=Status.DEGRADED),))
-    (step,) = steps(an_undecided(), validity=validity)
-
-    assert step.endswith("--against main --wait 15m")
-
-
 def test_pressure_on_another_workload_excuses_nobody():
     validity = validity_of((a_reason("host_pressure", workload="other", status=Status.DEGRADED),))
     (step,) = steps(an_undecided(), validity=validity)
 
     assert "too busy" not in step
-
-
-def test_a_workload_that_ran_out_of_time_on_a_busy_machine_is_not_to_be_mended():
-    (step,) = advice.next_steps(shapes_in_turns.busy())
-
-    assert "".join(step).startswith(
-        "The machine was too busy for a verdict: classify, gpt_train, gpt_infer."
-    )
 
 
 def test_a_workload_never_gets_more_time_and_word_that_it_would_not_help():
@@ -188,16 +128,6 @@ def test_every_code_of_pressure_is_one_that_a_run_can_have():
     assert set(distrust.STATUS) >= advice.BUSY_CODES
 
 
-def test_a_base_that_could_not_be_launched_says_why_and_what_it_may_lack():
-    (step,) = steps(
-        an_undecided(code="base_failed", note="ImportError: kernels"), interleaved=an_interleaved()
-    )
-
-    assert "loader step time (ImportError: kernels)" in step
-    assert "is in run.json, under paired." in step
-    assert 'setup = { command = "…" }' in step
-
-
 def test_a_base_that_stopped_running_is_no_question_of_its_setup():
     row = an_undecided(code="base_failed", note="Segfault", pairs=2, remedy=a_remedy(9))
     (step,) = steps(row, interleaved=an_interleaved())
@@ -207,30 +137,12 @@ def test_a_base_that_stopped_running_is_no_question_of_its_setup():
     assert remarks.of(row).endswith("; the base could not be launched after 2 pairs")
 
 
-def test_clocks_that_differ_are_to_be_fixed():
-    (step,) = steps(an_undecided(code="machine_moved", pairs=9), interleaved=an_interleaved())
-
-    assert "in clock cycles nothing changed: loader. Fix the clocks" in step
-
-
-def test_ranges_that_overlap_are_the_doing_of_the_workload():
-    (step,) = steps(an_undecided(code="ranges_overlap", metric=metrics.PEAK_ALLOCATED))
-
-    assert "loader peak allocated. Make the workload do the same work" in step
-
-
 def test_packages_that_both_sides_share_are_accepted_or_installed_for_each_side():
     (step,) = steps(an_undecided(code="other_packages"), interleaved=an_interleaved())
 
     assert "launched with the packages that are installed" in step
     assert "ci-perf accept run.json --workload loader --reason" in step
     assert "install them in setup of suite.toml with --target" in step
-
-
-def test_each_cure_is_said_once_for_all_whom_it_helps():
-    assert (
-        len(steps(an_undecided("a"), an_undecided("b"), an_undecided("c", code="two_modes"))) == 2
-    )
 
 
 def test_the_command_names_the_folder_of_the_baselines_that_were_read():
