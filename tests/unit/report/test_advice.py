@@ -33,7 +33,7 @@ def test_the_next_command_names_the_run_and_the_baselines_that_were_judged():
         base=a_side(label="perf/nvidia-h200/standard"),
     )
 
-    (step,) = ("".join(phrase) for phrase in advice.next_steps(comparison))
+    (step,) = said(advice.next_steps(comparison))
 
     assert "ci-perf accept 'my runs/b 1.json' --workload bert --baselines perf --reason" in step
 
@@ -43,7 +43,7 @@ def test_between_two_runs_there_is_no_folder_of_baselines_to_name():
         a_change("bert", Verdict.IMPROVED, ratio=0.8), base=a_side(label="a/b/base.json")
     )
 
-    (step,) = ("".join(phrase) for phrase in advice.next_steps(comparison))
+    (step,) = said(advice.next_steps(comparison))
 
     assert "--baselines" not in step
 
@@ -81,21 +81,12 @@ def test_losses_that_differ_in_a_late_digit_are_shown_with_that_digit():
     assert "bert (loss of step 1: 2 → 2.00000001, " in step
 
 
-def test_a_suspicion_is_to_be_confirmed_by_launches_in_turns_and_fails_nothing():
-    (step,) = steps(a_change("bert", Verdict.LIKELY_SLOWER, ratio=1.018), a_change("mlp"))
+@pytest.mark.parametrize(("exit_code", "is_harmless"), [(0, True), (1, False)])
+def test_only_a_suspicion_that_fails_nothing_is_called_harmless(exit_code, is_harmless):
+    row = a_change("bert", Verdict.LIKELY_SLOWER, ratio=1.018)
+    (step,) = said(advice.next_steps(a_comparison(row, exit_code=exit_code)))
 
-    assert step.startswith(
-        "Suspected from its history alone: bert step time +1.8 %. This is not proven, and does not "
-    )
-    assert "ci-perf check bert --suite standard --against main" in step
-    assert "in the Action: the input against" in step
-
-
-def test_a_suspicion_that_fails_the_job_is_not_called_harmless():
-    row = a_change("bert", Verdict.LIKELY_SLOWER, ratio=1.043)
-    (step,) = said(advice.next_steps(a_comparison(row, exit_code=1)))
-
-    assert "no reason to fail" not in step
+    assert ("This is not proven, and does not " in step) is is_harmless
 
 
 def test_a_new_workload_says_why_its_base_could_not_be_launched():
@@ -143,8 +134,7 @@ def test_a_baseline_that_has_moved_away_is_to_be_measured_anew():
 
 def of_samples(*rows):
     """Say what to do about samples: they have no run."""
-    comparison = a_comparison(*rows, suite="samples", head=a_head(run=""))
-    return ["".join(phrase) for phrase in advice.next_steps(comparison)]
+    return said(advice.next_steps(a_comparison(*rows, suite="samples", head=a_head(run=""))))
 
 
 NO_PAIRS = "Not decided without pairs: search. Launch base and head in turns in one job, and give "
@@ -163,10 +153,6 @@ NO_PAIRS = "Not decided without pairs: search. Launch base and head in turns in 
         (
             an_undecided("search", pairs=2, code="too_few_pairs"),
             "Not decided by so few pairs: search (4 more).",
-        ),
-        (
-            an_undecided("search", pairs=18, remedy=a_remedy(limit=0.1163)),
-            "Not decided, and more pairs would not help: search step time. Use a quieter machine",
         ),
         (
             an_undecided("search", pairs=6, code="rounded"),
@@ -199,33 +185,18 @@ def test_a_metric_of_samples_without_a_partner_is_to_be_sampled():
 
 def test_samples_that_improved_or_stayed_ask_nothing():
     assert of_samples(a_change("a", Verdict.IMPROVED), a_change("b")) == []
-
-
-def test_a_file_without_samples_has_nothing_to_judge():
     assert of_samples() == ["There is nothing to judge: the samples contain no workload."]
 
 
 def test_a_suite_may_be_called_samples():
     comparison = a_comparison(a_change("a", Verdict.REGRESSED, ratio=1.2), suite="samples")
 
-    (step,) = ("".join(phrase) for phrase in advice.next_steps(comparison))
-
-    assert "ci-perf accept" in step
+    assert "ci-perf accept" in said(advice.next_steps(comparison))[0]
 
 
 @pytest.mark.parametrize(
     ("kind", "cures"),
     [
-        (
-            "device",
-            [
-                "smaller batch",
-                "gradient accumulation",
-                "AMP",
-                "torch.utils.checkpoint",
-                'allocator = "expandable_segments:True"',
-            ],
-        ),
         ("host", ["smaller batch", "gradient accumulation", "loader workers", "more memory"]),
         ("limit", ["memory_limit_bytes", "smaller batch"]),
     ],

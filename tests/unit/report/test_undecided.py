@@ -52,14 +52,10 @@ def test_a_limit_that_would_promise_nothing_is_not_advised(limit):
 @pytest.mark.parametrize("limit", [0.0123, 0.1163, 0.2])
 def test_the_limit_to_write_down_is_large_enough_and_toml(limit):
     comparison = a_comparison(an_undecided(pairs=18, remedy=a_remedy(limit=limit)))
-    line = [
-        part
-        for phrase in advice.next_steps(comparison)
-        for part in phrase
-        if isinstance(part, Command)
-    ][-1]
+    (step,) = advice.next_steps(comparison)
 
-    written = tomllib.loads(line)["step_time_s"]["limit"]
+    commands = [part for part in step if isinstance(part, Command)]
+    written = tomllib.loads(commands[-1])["step_time_s"]["limit"]
     assert limit <= written <= 1.1 * limit
 
 
@@ -145,17 +141,17 @@ def test_packages_that_both_sides_share_are_accepted_or_installed_for_each_side(
     assert "install them in setup of suite.toml with --target" in step
 
 
-def test_the_command_names_the_folder_of_the_baselines_that_were_read():
-    (step,) = steps(an_undecided(), base=a_side(label="perf/nvidia-h200/standard"))
+@pytest.mark.parametrize(
+    ("code", "end"),
+    [
+        ("spread", "--against main --baselines perf"),
+        ("too_few_sessions", "ci-perf accept run.json --baselines perf --append"),
+    ],
+)
+def test_the_command_names_the_folder_of_the_baselines_that_were_read(code, end):
+    (step,) = steps(an_undecided(code=code), base=a_side(label="perf/nvidia-h200/standard"))
 
-    assert step.endswith("--against main --baselines perf")
-
-
-def test_a_longer_history_is_kept_in_the_folder_that_was_read():
-    row = an_undecided(code="too_few_sessions")
-    (step,) = steps(row, base=a_side(label="perf/nvidia-h200/standard"))
-
-    assert step.endswith("ci-perf accept run.json --baselines perf --append")
+    assert step.endswith(end)
 
 
 def test_a_ref_cannot_start_another_command():
