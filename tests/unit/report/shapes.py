@@ -9,7 +9,7 @@ from ci_perf.model.explanation import Explanation
 from ci_perf.model.gate_change import BaselineEdit
 from ci_perf.model.process import DeviceMemory, Exhausted, Phase, Profile, SideProfile
 from ci_perf.model.run import Source
-from ci_perf.model.validity import Reason, Status, Validity
+from ci_perf.model.validity import Status, validity_of
 from tests.comparisons import (
     a_change,
     a_comparison,
@@ -24,7 +24,16 @@ from tests.plans import a_plan, a_planned
 from tests.runs import CPU, GPU, HEAD_COMMIT
 from tests.step_profiles import a_cause, a_function
 from tests.unit.report import shapes_in_turns, shapes_of_profiles
-from tests.unit.report.parts import GIB, OWN, UNCHANGED, WIDE, a_cleared, an_undecided
+from tests.unit.report.parts import (
+    GIB,
+    OWN,
+    UNCHANGED,
+    a_cleared,
+    a_doubt,
+    a_loss,
+    an_undecided,
+    elsewhere,
+)
 
 # Ten quiet days, and a step among them that nobody has accepted.
 SESSIONS_S = tuple(
@@ -37,23 +46,7 @@ Traceback (most recent call last):
 RuntimeError: CUDA error: an illegal memory access was encountered
 """
 HOSTILE = "`x` | @octocat #1 <img src=x> https://evil.example \u202e\u200b[a](b)"
-DEGRADED = Validity(
-    status=Status.DEGRADED,
-    reasons=(
-        Reason(
-            code="clock-unconfirmed",
-            status=Status.DEGRADED,
-            detail="the SM clock could not be read: driver without permission",
-        ),
-    ),
-)
-INVALID = Validity(
-    status=Status.INVALID,
-    reasons=(
-        Reason(code="canary-drift", status=Status.INVALID, detail="matmul 1.08 x of before"),
-        Reason(code="neighbour", status=Status.INVALID, detail="2 other processes on the GPU"),
-    ),
-)
+TORCH = Difference(field="torch", base="2.12.0", head="2.13.0")
 
 
 def out_of_memory():
@@ -90,46 +83,24 @@ def regressed():
             parameters={"batch": 32},
             phase=Phase.TIMED,
         ),
-        a_change("resnet18", Verdict.REGRESSED, ratio=1.061, drift=1.058),
-        a_change(
-            "resnet18",
-            Verdict.REGRESSED,
-            metric=metrics.PEAK_ALLOCATED,
-            base=3.1 * GIB,
-            ratio=1.19,
-        ),
-        a_change(
-            "bert",
-            Verdict.REGRESSED,
-            metric=metrics.GRAPH_BREAKS,
-            base=0,
-            head=2,
-            limit=0.0,
-        ),
-        a_change(
-            "bert",
-            Verdict.REGRESSED,
-            metric=metrics.FIRST_STEP,
-            base=3.1,
-            ratio=1.9,
-            limit=0.65,
-            gate=False,
-        ),
+        a_loss("resnet18", 1.061, drift=1.058),
+        a_loss("resnet18", 1.19, metric=metrics.PEAK_ALLOCATED, base=3.1 * GIB),
+        a_loss("bert", metric=metrics.GRAPH_BREAKS, base=0, head=2, limit=0.0),
+        a_loss("bert", 1.9, metric=metrics.FIRST_STEP, base=3.1, limit=0.65, gate=False),
         an_uncompared("vit", Verdict.FAILED, base=OWN, code="missing"),
         an_undecided("loader", base=9.8e-3, pairs=18, remedy=a_remedy()),
         an_uncompared("llama", Verdict.NEW, head=OWN, parameters={"layers": 2}),
         a_change("attention", Verdict.IMPROVED, ratio=0.874, item_unit="token"),
         *UNCHANGED,
-        a_change(
+        an_undecided(
             "mlp_256",
-            Verdict.INCONCLUSIVE,
             metric=metrics.FIRST_STEP,
             ratio=1.1,
-            interval=WIDE,
+            smallest_detectable=0.024,
             gate=False,
         ),
         verdict=Verdict.FAILED,
-        differences=(Difference(field="torch", base="2.12.0", head="2.13.0"),),
+        differences=(TORCH,),
         head=a_head(source=Source(commit=HEAD_COMMIT, branch="faster-loader", dirty=True)),
         interleaved=an_interleaved(pairs=45),
     )
@@ -163,12 +134,7 @@ def other_machine():
         "cpu_model: none → AMD EPYC"
     )
     return a_comparison(
-        *(
-            an_uncompared(
-                name, Verdict.INCONCLUSIVE, note, code="not_comparable", base=OWN, head=OWN
-            )
-            for name in ("bert", "resnet18")
-        ),
+        *(elsewhere(name, note) for name in ("bert", "resnet18")),
         head=a_head(machine=CPU),
         base=a_side(machine=GPU),
     )
@@ -176,16 +142,12 @@ def other_machine():
 
 def all_new():
     numbers = OWN | {"peak_allocated_bytes": 6 * GIB, "flops": 178.8e9}
+    step = SideProfile(step_time_s=12.3e-3)
     return a_comparison(
         an_uncompared("bert", Verdict.NEW, head=numbers),
         an_uncompared("resnet18", Verdict.NEW, head=OWN | {"host_rss_peak_bytes": 2 * GIB}),
         profiles=tuple(
-            Profile(
-                workload=name,
-                items_per_step=32,
-                item_unit="image",
-                head=SideProfile(step_time_s=12.3e-3),
-            )
+            Profile(workload=name, items_per_step=32, item_unit="image", head=step)
             for name in ("bert", "resnet18")
         ),
         base=a_side(machine=None, sessions=0, oldest="", newest=""),
@@ -207,14 +169,19 @@ def invalid():
             a_change(name, Verdict.INCONCLUSIVE, ratio=1.061, code="untrusted")
             for name in ("bert", "resnet18")
         ),
-        validity=INVALID,
+        validity=validity_of(
+            (
+                *a_doubt(Status.INVALID, "canary-drift", "matmul 1.08 x of before").reasons,
+                *a_doubt(Status.INVALID, "neighbour", "2 other processes on the GPU").reasons,
+            )
+        ),
     )
 
 
 def image_changed():
     """Another image, and with it other software; the driver is the host's own."""
     return a_comparison(
-        a_change("resnet18", Verdict.REGRESSED, ratio=1.051),
+        a_loss("resnet18", 1.051),
         *UNCHANGED,
         differences=(
             Difference(field="cuda", base="12.6", head="13.0"),
@@ -224,7 +191,7 @@ def image_changed():
                 base="pytorch@sha256:417bd75df636",
                 head="pytorch@sha256:6acf597eeb8e",
             ),
-            Difference(field="torch", base="2.12.0", head="2.13.0"),
+            TORCH,
         ),
     )
 
@@ -232,36 +199,33 @@ def image_changed():
 def degraded():
     return a_comparison(
         *UNCHANGED,
-        validity=DEGRADED,
-        differences=(
-            Difference(field="torch", base="2.12.0", head="2.13.0"),
-            Difference(field="driver", base="570.86", head="575.51"),
+        validity=a_doubt(
+            Status.DEGRADED,
+            "clock-unconfirmed",
+            "the SM clock could not be read: driver without permission",
         ),
+        differences=(TORCH, Difference(field="driver", base="570.86", head="575.51")),
     )
 
 
 def hostile():
+    source = Source(commit=HOSTILE, branch=HOSTILE, dirty=False)
+    cause = a_cause(
+        "other_shape",
+        HOSTILE,
+        ("other_shape", HOSTILE, 1, 1),
+        place=a_function(HOSTILE, 1, HOSTILE),
+        phase=HOSTILE,
+        arguments_base=HOSTILE,
+        arguments_head=HOSTILE,
+    )
     return a_comparison(
         an_uncompared(HOSTILE, Verdict.FAILED, HOSTILE, output=f"```\n{HOSTILE}\n</details>"),
-        a_change(
+        a_loss(
             HOSTILE,
-            Verdict.REGRESSED,
-            ratio=1.061,
+            1.061,
             item_unit=HOSTILE,
-            explanation=Explanation(
-                causes=(
-                    a_cause(
-                        "other_shape",
-                        HOSTILE,
-                        ("other_shape", HOSTILE, 1, 1),
-                        place=a_function(HOSTILE, 1, HOSTILE),
-                        phase=HOSTILE,
-                        arguments_base=HOSTILE,
-                        arguments_head=HOSTILE,
-                    ),
-                ),
-                others=(a_cause("calls", HOSTILE),),
-            ),
+            explanation=Explanation(causes=(cause,), others=(a_cause("calls", HOSTILE),)),
         ),
         a_change("mlp", ratio=1.01),
         a_change(HOSTILE, Verdict.LIKELY_SLOWER, ratio=1.05, note=HOSTILE),
@@ -271,24 +235,18 @@ def hostile():
         stale=Stale(suspects=2, cleared=1, ratio=1.04),
         drifted=(Drifted(workload=HOSTILE, metric=HOSTILE, ratio=1.1, sessions=6, since=HOSTILE),),
         interleaved=an_interleaved(
-            pairs=9,
-            ref=HOSTILE,
-            source=Source(commit=HOSTILE, branch=HOSTILE, dirty=False),
-            notes=(HOSTILE, "::error::" + HOSTILE),
+            pairs=9, ref=HOSTILE, source=source, notes=(HOSTILE, "::error::" + HOSTILE)
         ),
         suite=HOSTILE,
         differences=tuple(
             Difference(field=name, base=HOSTILE, head=HOSTILE)
             for name in ("image", "torch", HOSTILE)
         ),
-        validity=Validity(
-            status=Status.DEGRADED,
-            reasons=(Reason(code=HOSTILE, status=Status.DEGRADED, detail=HOSTILE),),
-        ),
+        validity=a_doubt(Status.DEGRADED, HOSTILE, HOSTILE),
         head=a_head(
             label=HOSTILE,
             run=HOSTILE,
-            source=Source(commit=HOSTILE, branch=HOSTILE, dirty=False),
+            source=source,
             machine=type(CPU)(cpu_model=HOSTILE, logical_cores=2),
         ),
     )
@@ -314,7 +272,7 @@ def numerics_gated():
     return a_comparison(
         a_numerics("attention", gate=True),
         a_numerics("bert", gate=True, head=(), difference=None),
-        a_change("attention", Verdict.REGRESSED, ratio=1.34, item_unit="token"),
+        a_loss("attention", 1.34, item_unit="token"),
         *UNCHANGED,
     )
 
@@ -335,10 +293,7 @@ def canary_moved():
             for name in ("bert", "resnet18")
         ),
         a_change("resnet18", metric=metrics.PEAK_ALLOCATED, base=3.1 * GIB, ratio=1.0),
-        validity=Validity(
-            status=Status.DEGRADED,
-            reasons=(Reason(code="canary_moved", status=Status.DEGRADED, detail=detail),),
-        ),
+        validity=a_doubt(Status.DEGRADED, "canary_moved", detail),
     )
 
 
@@ -347,7 +302,7 @@ def canary_moved_and_paired():
         canary_moved(),
         rows=(
             a_cleared("bert", 1.08),
-            a_change("resnet18", Verdict.REGRESSED, ratio=1.051, drift=1.14),
+            a_loss("resnet18", 1.051, drift=1.14),
             *canary_moved().rows[2:],
         ),
         verdict=Verdict.REGRESSED,
@@ -357,50 +312,28 @@ def canary_moved_and_paired():
 
 
 def partly_invalid():
-    reason = Reason(
-        code="clocks_held_down",
-        status=Status.INVALID,
-        detail="for 3.1 of 5.0 s by heat",
-        workload="bert",
-    )
+    held_down = ("clocks_held_down", "for 3.1 of 5.0 s by heat", "bert")
     return a_comparison(
-        a_change("resnet18", Verdict.REGRESSED, ratio=1.12),
+        a_loss("resnet18", 1.12),
         a_change("bert", Verdict.INCONCLUSIVE, ratio=1.061, code="untrusted"),
         *UNCHANGED,
-        validity=Validity(status=Status.INVALID, reasons=(reason,)),
+        validity=a_doubt(Status.INVALID, *held_down),
     )
 
 
 def scaling():
     """Where higher is better, and where the limit is points of a share."""
     return a_comparison(
-        a_change(
+        a_loss(
             "finetune.world_size=2",
-            Verdict.REGRESSED,
+            0.95 / 0.85,
             metric=metrics.SCALING_EFFICIENCY,
             base=0.95,
             head=0.85,
-            ratio=0.95 / 0.85,
             interval=Interval(low=1.09, high=1.15),
         ),
-        a_change(
-            "loader",
-            Verdict.REGRESSED,
-            metric=metrics.DATA_WAIT,
-            base=0.02,
-            head=0.31,
-            limit=2.5,
-            gate=False,
-        ),
-        a_change(
-            "loader",
-            Verdict.UNCHANGED,
-            metric=metrics.ENERGY,
-            base=0.25,
-            ratio=1.02,
-            limit=0.1,
-            gate=False,
-        ),
+        a_loss("loader", metric=metrics.DATA_WAIT, base=0.02, head=0.31, limit=2.5, gate=False),
+        a_change("loader", metric=metrics.ENERGY, base=0.25, ratio=1.02, limit=0.1, gate=False),
         *UNCHANGED,
     )
 

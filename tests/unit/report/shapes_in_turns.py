@@ -4,16 +4,29 @@ from ci_perf.model import metrics
 from ci_perf.model.comparison import Drifted, Interval, Signs, Stale, Verdict
 from ci_perf.model.explanation import Explanation
 from ci_perf.model.process import NO_RESULT_IN_TIME, Phase
-from ci_perf.model.validity import Reason, Status, validity_of
+from ci_perf.model.validity import Status
 from tests.comparisons import a_change, a_comparison, a_remedy, an_interleaved, an_uncompared
 from tests.step_profiles import a_cause, a_function, a_share
-from tests.unit.report.parts import GIB, OWN, UNCHANGED, WIDE, a_cleared, an_undecided
+from tests.unit.report.parts import (
+    GIB,
+    OWN,
+    UNCHANGED,
+    a_cleared,
+    a_doubt,
+    a_loss,
+    an_undecided,
+    elsewhere,
+)
+
+
+def a_suspect(workload, ratio, **more):
+    return a_change(workload, Verdict.LIKELY_SLOWER, ratio=ratio, **more)
 
 
 def who_moved():
     """One regression is the change's; two suspects are the machine's."""
     return a_comparison(
-        a_change("resnet18", Verdict.REGRESSED, ratio=1.061, drift=1.104, pairs=6),
+        a_loss("resnet18", 1.061, drift=1.104, pairs=6),
         a_cleared("bert", 1.041, pairs=4),
         a_cleared("vit", 0.962),
         a_change("llama", ratio=0.998, code="within_limit", pairs=4),
@@ -24,21 +37,20 @@ def who_moved():
 
 def stale():
     """Every suspect is as much slower: it is the machine, or a baseline of another time."""
+    drifted = Drifted(
+        workload="attention",
+        metric=metrics.STEP_TIME.name,
+        ratio=1.042,
+        sessions=12,
+        since="2026-10-01T10:00:00Z",
+    )
     return a_comparison(
         *(a_cleared(name, drift) for name, drift in (("bert", 1.038), ("vit", 1.041))),
         *(a_cleared(f"conv.batch={2**i}", 1.04 + 0.001 * i) for i in range(5)),
         an_undecided("loader", pairs=18, remedy=a_remedy()),
         *UNCHANGED,
         stale=Stale(suspects=8, cleared=7, ratio=1.041),
-        drifted=(
-            Drifted(
-                workload="attention",
-                metric=metrics.STEP_TIME.name,
-                ratio=1.042,
-                sessions=12,
-                since="2026-10-01T10:00:00Z",
-            ),
-        ),
+        drifted=(drifted,),
         interleaved=an_interleaved(suspects=8, pairs=81),
     )
 
@@ -48,14 +60,8 @@ def unconfirmed():
     return a_comparison(
         an_undecided("loader"),
         a_change("attention", Verdict.INCONCLUSIVE, ratio=0.91, code="history_alone"),
-        a_change("bert", Verdict.LIKELY_SLOWER, ratio=1.043),
-        a_change(
-            "resnet18",
-            Verdict.LIKELY_SLOWER,
-            ratio=1.12,
-            base_sessions=2,
-            smallest_detectable=0.071,
-        ),
+        a_suspect("bert", 1.043),
+        a_suspect("resnet18", 1.12, base_sessions=2, smallest_detectable=0.071),
         *UNCHANGED,
     )
 
@@ -63,34 +69,23 @@ def unconfirmed():
 def likely_slower():
     """A machine that is too busy: what it says of more work, of the same work, and of one pair."""
     more = Signs(direction="worse", moved=("operators", "flops"))
+    one_pair = {"code": "too_few_pairs", "pairs": 1, "interval": None}
     return a_comparison(
-        a_change(
+        a_suspect(
             "gpt_train",
-            Verdict.LIKELY_SLOWER,
-            ratio=1.38,
+            1.38,
             code="spread",
             pairs=4,
             signs=more,
             interval=Interval(low=0.8, high=2.1),
             remedy=a_remedy(18),
         ),
-        a_change(
-            "vmap",
-            Verdict.LIKELY_SLOWER,
-            ratio=11.0,
-            code="too_few_pairs",
-            pairs=1,
-            interval=None,
-            signs=more,
-            smallest_detectable=None,
-        ),
-        an_undecided("bert", pairs=1, code="too_few_pairs", interval=None),
-        a_change(
+        a_suspect("vmap", 11.0, signs=more, smallest_detectable=None, **one_pair),
+        an_undecided("bert", **one_pair),
+        an_undecided(
             "loader",
-            Verdict.INCONCLUSIVE,
             ratio=1.006,
-            interval=WIDE,
-            code="spread",
+            smallest_detectable=0.024,
             pairs=4,
             signs=Signs(direction="equal", equal=("operators", "flops")),
             remedy=a_remedy(18),
@@ -104,9 +99,7 @@ def likely_slower():
             signs=Signs(direction="worse", moved=("operators",)),
         ),
         *(
-            a_change(
-                name, Verdict.REGRESSED, metric=metrics.OPERATORS, base=560, head=642, gate=False
-            )
+            a_loss(name, metric=metrics.OPERATORS, base=560, head=642, gate=False)
             for name in ("gpt_train", "vmap", "accuracy")
         ),
         verdict=Verdict.LIKELY_SLOWER,
@@ -124,7 +117,7 @@ def undecided_pairs():
         an_undecided("lstm", code="machine_moved", pairs=9),
         an_undecided("gpt", code="base_failed", note="ImportError: no module named kernels"),
         an_undecided("moe", code="base_failed", note="killed by SIGSEGV", pairs=2),
-        a_change("whisper", Verdict.LIKELY_SLOWER, ratio=1.07, note="no compiler"),
+        a_suspect("whisper", 1.07, note="no compiler"),
         an_undecided(
             "dlrm",
             code="ranges_overlap",
@@ -168,27 +161,10 @@ def new_machine():
     """No history here, and judged all the same."""
     note = "another machine: gpu_model: NVIDIA H100 → NVIDIA H200"
     return a_comparison(
-        *(
-            an_uncompared(
-                name,
-                Verdict.INCONCLUSIVE,
-                note,
-                code="not_comparable",
-                base=OWN,
-                head=OWN,
-                gate=False,
-            )
-            for name in ("bert", "resnet18")
-        ),
+        *(elsewhere(name, note, gate=False) for name in ("bert", "resnet18")),
         an_uncompared("vit", Verdict.NEW, head=OWN),
         a_change("bert", ratio=1.004, code="within_limit", pairs=4),
-        a_change(
-            "resnet18",
-            Verdict.REGRESSED,
-            ratio=1.083,
-            pairs=6,
-            own_file=True,
-        ),
+        a_loss("resnet18", 1.083, pairs=6, own_file=True),
         a_change("vit", ratio=0.997, code="within_limit", pairs=6),
         interleaved=an_interleaved(pairs=16),
     )
@@ -203,8 +179,8 @@ def an_exact(workload, metric, base, head, **more):
 def slower_and_larger():
     """Two workloads slower, one of them larger, with the operators that explain it."""
     return a_comparison(
-        a_change("gpt_train", Verdict.REGRESSED, ratio=1.17, item_unit="token"),
-        a_change("gpt_infer", Verdict.REGRESSED, ratio=1.199, item_unit="token"),
+        a_loss("gpt_train", 1.17, item_unit="token"),
+        a_loss("gpt_infer", 1.199, item_unit="token"),
         an_exact("gpt_infer", metrics.OPERATORS, 88, 124),
         an_exact("gpt_infer", metrics.FLOPS, 1.2e9, 1.596e9),
         an_exact("gpt_train", metrics.OPERATORS, 560, 642),
@@ -237,14 +213,8 @@ def busy():
         ),
         an_exact("gpt_train", metrics.OPERATORS, 560, 642),
         a_change("search"),
-        validity=validity_of(
-            (
-                Reason(
-                    code="host_pressure",
-                    status=Status.DEGRADED,
-                    detail="tasks waited for a CPU 100% of the timed region",
-                ),
-            )
+        validity=a_doubt(
+            Status.DEGRADED, "host_pressure", "tasks waited for a CPU 100% of the timed region"
         ),
         interleaved=an_interleaved(suspects=3, pairs=5, spent_s=361.0, budget_s=360.0),
     )
@@ -299,6 +269,15 @@ def explained():
         waits_in="time.sleep",
         delta_s=3e-4,
     )
+    larger = a_cause(
+        "holds_more",
+        "search",
+        ("holds_more", "aten::clone", 0, 0),
+        calls=(0, 0),
+        bytes_base=0,
+        bytes_head=int(0.5 * GIB),
+        share=a_share(0.85, 0.85, 0.85),
+    )
     other = a_cause("fewer", "tidy", ("fewer", "aten::clone", 3, 1), calls=(3, 1))
     foreach = a_cause(
         "gone",
@@ -309,10 +288,9 @@ def explained():
         in_head=False,
     )
     return a_comparison(
-        a_change(
+        a_loss(
             "bert_finetune",
-            Verdict.REGRESSED,
-            ratio=1.081,
+            1.081,
             explanation=Explanation(
                 causes=(replaced, item, wider, again, called),
                 others=(other,),
@@ -322,34 +300,15 @@ def explained():
                 common_factor=1.07,
             ),
         ),
-        a_change(
+        a_loss(
             "search",
-            Verdict.REGRESSED,
+            1.19,
             metric=metrics.PEAK_ALLOCATED,
             base=3.1 * GIB,
-            ratio=1.19,
-            explanation=Explanation(
-                causes=(
-                    a_cause(
-                        "holds_more",
-                        "search",
-                        ("holds_more", "aten::clone", 0, 0),
-                        calls=(0, 0),
-                        bytes_base=0,
-                        bytes_head=int(0.5 * GIB),
-                        share=a_share(0.85, 0.85, 0.85),
-                    ),
-                ),
-                pairs=1,
-            ),
+            explanation=Explanation(causes=(larger,), pairs=1),
         ),
-        a_change("loader", Verdict.REGRESSED, ratio=1.3, explanation=Explanation()),
-        a_change(
-            "moe",
-            Verdict.REGRESSED,
-            ratio=1.06,
-            explanation=Explanation(trouble="head: ended by signal 9 (SIGKILL)"),
-        ),
+        a_loss("loader", 1.3, explanation=Explanation()),
+        a_loss("moe", 1.06, explanation=Explanation(trouble="head: ended by signal 9 (SIGKILL)")),
         a_change(
             "optimizer",
             Verdict.IMPROVED,
