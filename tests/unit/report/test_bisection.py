@@ -32,11 +32,9 @@ def test_the_commit_comes_first_with_what_it_did():
 
 
 def test_known_pairs_of_the_same_programs_need_no_session():
-    parent = ParentPairs(change=SLOWER, launched=False)
+    text = shown(a_bisection(parent=ParentPairs(change=SLOWER, launched=False)))
 
-    assert "its parent runs the same program as the known-good commit" in shown(
-        a_bisection(parent=parent)
-    )
+    assert "its parent runs the same program as the known-good commit" in text
 
 
 def test_a_commit_that_is_a_part_of_the_loss_says_so():
@@ -53,10 +51,8 @@ def test_a_merge_says_how_to_go_on_within_it():
     line = list(a_bisection().commits)
     line[3] = a_bisected(3, BAD, change=SLOWER, parents=2)
 
-    assert (
-        "`ci-perf bisect $(git merge-base 3333333333^1 3333333333^2) 3333333333^2 mlp "
-        "--suite smoke`"
-    ) in shown(a_bisection(*line))
+    within = "$(git merge-base 3333333333^1 3333333333^2) 3333333333^2"
+    assert f"`ci-perf bisect {within} mlp --suite smoke`" in shown(a_bisection(*line))
 
 
 def test_a_range_names_each_commit_of_it_and_why_it_is_left():
@@ -120,9 +116,8 @@ def test_a_line_that_was_bad_before_says_so():
     line = list(a_bisection().commits)
     line[1] = a_bisected(1, BAD, change=SLOWER)
 
-    assert "commits were like the bad one, and later ones were not: `1111111111 Change 1`" in shown(
-        a_bisection(*line)
-    )
+    said = "commits were like the bad one, and later ones were not: `1111111111 Change 1`"
+    assert said in shown(a_bisection(*line))
 
 
 def test_notes_and_the_cause_stand_at_the_end():

@@ -11,10 +11,6 @@ def said(*rows, **more):
     return ["".join(phrase) for phrase in notices.of(a_comparison(*rows, **more))]
 
 
-def test_a_comparison_in_which_only_the_change_moved_needs_no_notice():
-    assert said(a_change(verdict=Verdict.REGRESSED, ratio=1.1), a_change("mlp")) == []
-
-
 def test_one_suspect_that_pairs_cleared_is_named():
     (notice,) = said(a_cleared("bert", 1.041), a_change("mlp"))
 

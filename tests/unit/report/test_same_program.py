@@ -23,18 +23,14 @@ def test_the_remark_counts_what_is_the_same():
 
 
 @pytest.mark.parametrize(
-    ("files", "words"), [(1, "1 file is the same"), (8, "8 files are the same")]
+    ("files", "data_files", "words"),
+    [(0, 1, "1 file is the same"), (0, 8, "8 files are the same"), (3, 1, "4 files are the same")],
+    ids=["one", "many", "modules and data"],
 )
-def test_a_record_of_whole_files_counts_no_functions(files, words):
-    whole = a_same_program(functions=0, files=0, data_files=files)
+def test_a_record_without_functions_counts_its_files(files, data_files, words):
+    whole = a_same_program(functions=0, files=files, data_files=data_files)
 
     assert same_program.agreed(whole) == words
-
-
-def test_modules_without_functions_are_files():
-    modules = a_same_program(functions=0, files=3, data_files=1)
-
-    assert same_program.agreed(modules) == "4 files are the same"
 
 
 def test_the_report_explains_it_once_in_two_sentences_and_counts_the_workloads():

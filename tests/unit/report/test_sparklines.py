@@ -6,6 +6,8 @@ from ci_perf.report import markdown, sparklines, tables
 from tests.comparisons import a_change, a_comparison
 from tests.unit.report.shapes import SESSIONS_S
 
+FLAT = SESSIONS_S[:1] * 9
+
 
 @pytest.mark.parametrize(
     ("numbers", "height", "line"),
@@ -22,11 +24,7 @@ def test_bars_are_as_high_as_the_numbers_differ_or_as_the_limit(numbers, height,
 
 @pytest.mark.parametrize(
     "change",
-    [
-        {"history": SESSIONS_S[:4]},
-        {"history": SESSIONS_S, "gate": False},
-        {"history": SESSIONS_S[:1] * 9},
-    ],
+    [{"history": SESSIONS_S[:4]}, {"history": SESSIONS_S, "gate": False}, {"history": FLAT}],
     ids=["too few sessions", "cannot fail the job", "never moved"],
 )
 def test_rows_that_say_nothing_of_how_they_go_have_no_line(change):
