@@ -1,4 +1,6 @@
 import math
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -7,7 +9,7 @@ from hypothesis import strategies as st
 from ci_perf.model.metrics import Unit
 from ci_perf.report import units
 
-SHOWN = {
+SHOWN: dict[Callable[..., str], list[tuple[Any, ...]]] = {
     units.seconds: [
         (0, "0 s"),
         (0.0412, "41.2 ms"),
