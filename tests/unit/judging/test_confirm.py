@@ -1,4 +1,3 @@
-import dataclasses
 import math
 import random
 import statistics
@@ -8,7 +7,6 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
-from ci_perf.judging import launch_numbers
 from ci_perf.judging.confirm import Confirmation
 from ci_perf.judging.policy import (
     ALPHA,
@@ -25,8 +23,7 @@ from ci_perf.judging.policy import (
     WEIGHTS,
     Policy,
 )
-from tests.confirmations import EXACT, MIRRORED, SHARES, TIME, a_confirmation, confirmed
-from tests.runs import a_process
+from tests.confirmations import EXACT, SHARES, TIME, a_confirmation, confirmed
 
 CALM_OF_HISTORY = dict(zip(CALM_LOOKS, CALM_WEIGHTS, strict=True))
 
@@ -240,13 +237,6 @@ def test_one_pair_without_history_leaves_everything_possible():
     assert (found.estimate, found.low, found.high) == (0.02, -math.inf, math.inf)
 
 
-def test_finishing_twice_gives_the_same_outcome():
-    confirmation = a_confirmation()
-    confirmation.add(0.01)
-
-    assert confirmation.finish() is confirmation.finish()
-
-
 def test_a_settled_suspect_takes_no_more_pairs():
     confirmation = a_confirmation()
     for _ in range(6):
@@ -274,21 +264,6 @@ def test_pairs_that_agree_to_the_digit_are_judged_by_their_size_alone(difference
     assert found.high == pytest.approx(difference)
 
 
-@given(pairs_of_launches, histories, st.sampled_from(sorted(SHARES)))
-def test_swapping_base_and_head_mirrors_the_outcome(differences, history, suspected):
-    known = {"prior_variance": history[0], "prior_df": history[1]}
-    there = confirmed(differences, **known, suspected=suspected)
-    back = confirmed([-d for d in differences], **known, suspected=-suspected)
-
-    assert back == dataclasses.replace(
-        there,
-        call=MIRRORED.get(there.call, there.call),
-        estimate=-there.estimate,
-        low=-there.high,
-        high=-there.low,
-    )
-
-
 @given(st.lists(small, min_size=6, max_size=6), st.floats(0, 0.1), histories)
 def test_a_larger_effect_is_never_called_smaller_at_the_same_look(differences, more, history):
     order = ("improved", "other", "regressed")
@@ -298,69 +273,6 @@ def test_a_larger_effect_is_never_called_smaller_at_the_same_look(differences, m
         return order.index(outcome.call if outcome.call in order else "other")
 
     assert rank([d + more for d in differences]) >= rank(differences)
-
-
-@given(
-    st.lists(st.floats(0.02, 0.1), min_size=18, max_size=18),
-    st.floats(0, 0.1),
-    histories,
-)
-def test_a_regression_that_grows_stays_one(differences, more, history):
-    prior_variance, prior_df = history
-    found = confirmed(differences, prior_variance=prior_variance, prior_df=prior_df)
-    grown = confirmed(
-        [d + more for d in differences], prior_variance=prior_variance, prior_df=prior_df
-    )
-
-    assert found.call in {"regressed", "inconclusive"}
-    if found.call == "regressed":
-        assert grown.call == "regressed"
-        assert grown.pairs <= found.pairs
-
-
-@given(pairs_of_launches, st.randoms(use_true_random=False))
-def test_the_order_of_pairs_within_a_look_says_nothing(differences, order):
-    first = differences[:2]
-    order.shuffle(first)
-
-    assert confirmed(first + differences[2:]) == confirmed(differences)
-
-
-@given(
-    st.lists(st.tuples(st.floats(1e-6, 1e3), st.floats(1e-6, 1e3)), min_size=18, max_size=18),
-    st.floats(1e-3, 1e3),
-)
-def test_the_unit_does_not_matter(launches, factor):
-    one = confirmed([math.log(head) - math.log(base) for base, head in launches])
-    other = confirmed(
-        [math.log(head * factor) - math.log(base * factor) for base, head in launches]
-    )
-
-    assert other.estimate == pytest.approx(one.estimate, abs=1e-9)
-    assert other.call == one.call
-
-
-@given(
-    st.lists(
-        st.tuples(*[st.lists(st.floats(0.9, 1.2), min_size=3, max_size=5)] * 2),
-        min_size=18,
-        max_size=18,
-    ),
-    st.sampled_from([3, 21, 101]),
-)
-def test_more_steps_create_no_significance(launches, times):
-    """A launch is one number: the same steps, measured many times over, are the same evidence."""
-
-    def step_s(blocks):
-        return launch_numbers.of_process(a_process(step_s=blocks))["step_time_s"]
-
-    def outcome(repeated):
-        return confirmed(
-            math.log(step_s(head * repeated)) - math.log(step_s(base * repeated))
-            for base, head in launches
-        )
-
-    assert outcome(times) == outcome(1)
 
 
 @given(

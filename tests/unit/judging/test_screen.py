@@ -3,7 +3,7 @@ import random
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -258,63 +258,6 @@ def test_values_as_large_as_floats_can_be_have_finite_figures(suite):
     for one in screen(suite, TIME):
         assert math.isfinite(one.low)
         assert math.isfinite(one.high)
-
-
-@given(suites, st.lists(st.floats(-20, 20), min_size=5, max_size=5))
-def test_the_unit_does_not_matter(suite, units):
-    """Each workload counts in its own unit: a factor is a sum of logarithms."""
-    scaled = [
-        ([moved(session, unit) for session in sessions], moved(head, unit))
-        for (sessions, head), unit in zip(suite, units, strict=False)
-    ]
-
-    for one, other in zip(screen(suite, TIME), screen(scaled, TIME), strict=True):
-        assert other.difference == pytest.approx(one.difference, abs=1e-9)
-        assert (other.error, other.df) == pytest.approx((one.error, one.df), rel=1e-6)
-        reach = max(one.high, -one.low)
-        assert is_suspect(other) is is_suspect(one) or reach == pytest.approx(TIME.limit)
-
-
-@given(suites)
-def test_a_number_of_which_more_is_better_is_judged_alike(suite):
-    mirrored = [([[-v for v in s] for s in sessions], [-v for v in h]) for sessions, h in suite]
-
-    for one, other in zip(screen(suite, TIME), screen(mirrored, TIME), strict=True):
-        assert (other.difference, other.low, other.high) == (-one.difference, -one.high, -one.low)
-        assert is_suspect(other) is is_suspect(one)
-
-
-@given(suites, st.randoms(use_true_random=False))
-def test_the_order_of_sessions_and_launches_says_nothing(suite, order):
-    def shuffled(values):
-        return order.sample(list(values), len(values))
-
-    mixed = [
-        (shuffled([shuffled(session) for session in sessions]), shuffled(head))
-        for sessions, head in suite
-    ]
-
-    assert screen(mixed, TIME) == screen(suite, TIME)
-
-
-@given(suites, st.randoms(use_true_random=False))
-def test_the_order_of_workloads_says_nothing(suite, order):
-    places = order.sample(range(len(suite)), len(suite))
-
-    found = screen([suite[place] for place in places], TIME)
-
-    assert found == [screen(suite, TIME)[place] for place in places]
-
-
-@given(suites, st.floats(0, 1))
-def test_a_suspect_that_moves_further_away_stays_one(suite, further):
-    before = screened(*suite[0], among=suite[1:])
-    assume(is_suspect(before))
-    away = math.copysign(further, before.difference)
-
-    after = screened(suite[0][0], moved(suite[0][1], away), among=suite[1:])
-
-    assert is_suspect(after) or max(before.high, -before.low) == pytest.approx(TIME.limit)
 
 
 def test_an_empty_suite_has_no_suspects():
