@@ -64,15 +64,17 @@ def test_a_device_that_waits_for_the_host_is_timed_while_it_waits():
     assert ns(block.step_s, block.device_s, block.issue_s) == [3_500_000, 3_500_000, 3_000_000]
 
 
-def test_events_are_made_before_the_block():
-    cheap, dear = Stream(create_ns=0), Stream(create_ns=50_000_000)
-
-    blocks = [
-        time_block(stream, lambda stream=stream: stream.kernel(1_000), 5)
-        for stream in (cheap, dear)
-    ]
+def test_events_are_made_before_the_block_and_once():
+    blocks = []
+    for create_ns in (0, 50_000_000):
+        stream = Stream(create_ns=create_ns)
+        cuda = CudaDevice(stream, 0, stream.clock)
+        blocks.append(cuda.time_block(lambda stream=stream: stream.kernel(1_000), 5))
+    stream.calls.clear()
+    cuda.time_block(lambda: stream.kernel(1_000), 5)
 
     assert blocks[0] == blocks[1]
+    assert stream.calls.count("record") == 6
 
 
 def test_a_block_waits_before_it_and_after_it_and_never_within():
@@ -85,41 +87,20 @@ def test_a_block_waits_before_it_and_after_it_and_never_within():
     assert stream.calls == [*made, "synchronize", *timed, "synchronize"]
 
 
-def test_a_timer_that_forgets_to_wait_is_caught():
+@pytest.mark.parametrize("waits", [0, 1], ids=["never", "only before the block"])
+def test_a_timer_that_does_not_wait_is_caught(waits):
     class Hasty(CudaDevice):
+        waited = 0
+
         def synchronize(self):
-            """Forget it."""
+            if self.waited < waits:
+                super().synchronize()
+            self.waited += 1
 
     stream = Stream()
 
     with pytest.raises(RuntimeError, match="not ready"):
         time_block(stream, lambda: stream.kernel(1_000), 3, Hasty)
-
-
-def test_a_timer_that_waits_only_before_the_block_is_caught():
-    class Once(CudaDevice):
-        waited = False
-
-        def synchronize(self):
-            if not self.waited:
-                super().synchronize()
-            self.waited = True
-
-    stream = Stream()
-
-    with pytest.raises(RuntimeError, match="not ready"):
-        time_block(stream, lambda: stream.kernel(1_000), 3, Once)
-
-
-def test_a_second_block_makes_no_new_events():
-    stream = Stream()
-    cuda = CudaDevice(stream, 0, stream.clock)
-    cuda.time_block(lambda: stream.kernel(1_000), 5)
-    stream.calls.clear()
-
-    cuda.time_block(lambda: stream.kernel(1_000), 5)
-
-    assert stream.calls.count("record") == 6
 
 
 def test_a_stamp_costs_no_wait():
@@ -149,11 +130,6 @@ def test_a_cpu_times_a_block_and_each_step_by_its_clock():
     block = CpuDevice(lambda: next(ticks)).time_block(lambda: None, 3)
 
     assert ns(block.step_s, *block.steps_s) == [4, 3, 7, 2]
-
-
-def test_a_cpu_has_no_device_times_rather_than_short_ones():
-    block = CpuDevice().time_block(lambda: None, 3)
-
     assert (block.device_s, block.issue_s) == (None, None)
 
 
@@ -173,32 +149,23 @@ def test_a_cpu_has_no_device_memory_rather_than_none_of_it():
     assert device.highest(cpu.memory()) is None
 
 
-def test_what_another_allocator_does_not_count_is_absent_and_not_zero():
-    stream = Stream(allocator="cudaMallocAsync")
-    cuda = CudaDevice(stream, 0, stream.clock)
-    stream.allocate(1000)
-
-    (memory,) = cuda.memory()
-
-    assert (memory.peak_allocated_bytes, memory.peak_reserved_bytes) == (1000, 1000)
-    assert (memory.alloc_retries, memory.out_of_memory) == (None, None)
-
-
-def test_peaks_that_another_allocator_does_not_tell_are_absent():
-    stream = Stream(allocator="cudaMallocAsync")
-
-    (memory,) = CudaDevice(stream, 0, stream.clock).memory()
-
-    assert memory.peak_allocated_bytes is None
-    assert memory.peak_reserved_bytes is None
-
-
-def test_torchs_own_allocator_may_count_nothing():
-    stream = Stream()
+@pytest.mark.parametrize(
+    ("allocator", "allocated", "expected"),
+    [
+        ("cudaMallocAsync", 1000, (1000, 1000, None, None)),
+        ("cudaMallocAsync", 0, (None, None, None, None)),
+        ("native", 0, (0, 0, 0, 0)),
+    ],
+)
+def test_what_an_allocator_does_not_count_is_absent_and_not_zero(allocator, allocated, expected):
+    stream = Stream(allocator=allocator)
+    if allocated:
+        stream.allocate(allocated)
 
     (memory,) = CudaDevice(stream, 0, stream.clock).memory()
 
-    assert (memory.peak_allocated_bytes, memory.out_of_memory) == (0, 0)
+    peaks = memory.peak_allocated_bytes, memory.peak_reserved_bytes
+    assert (*peaks, memory.alloc_retries, memory.out_of_memory) == expected
 
 
 def test_every_card_that_a_process_serves_has_memory_of_its_own():
@@ -212,14 +179,14 @@ def test_every_card_that_a_process_serves_has_memory_of_its_own():
 
 
 def test_of_several_cards_the_highest_counts_for_each_number():
-    first = a_device_memory(peak_allocated_bytes=5, peak_reserved_bytes=9, out_of_memory=None)
-    second = a_device_memory(peak_allocated_bytes=7, peak_reserved_bytes=8, out_of_memory=None)
-
-    found = device.highest([first, second])
-
-    assert found == a_device_memory(
-        peak_allocated_bytes=7, peak_reserved_bytes=9, out_of_memory=None
+    first, second, highest = (
+        a_device_memory(
+            peak_allocated_bytes=allocated, peak_reserved_bytes=reserved, out_of_memory=None
+        )
+        for allocated, reserved in [(5, 9), (7, 8), (7, 9)]
     )
+
+    assert device.highest([first, second]) == highest
 
 
 def test_a_device_that_nobody_can_wait_for_is_refused():

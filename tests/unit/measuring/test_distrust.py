@@ -44,8 +44,10 @@ def test_a_busy_host_is_degraded_with_the_figure(check, proc, percents, code, fi
     assert figure in reason.detail
 
 
-def test_a_host_that_says_nothing_is_not_distrusted(tmp_path):
-    assert distrust.of_host(proc=tmp_path / "nothing", scratch=tmp_path) == ()
+def test_what_a_host_does_not_say_or_have_is_not_distrusted(check, tmp_path):
+    nothing = tmp_path / "nothing"
+
+    assert distrust.of_host(proc=nothing, scratch=tmp_path) == check(shared=nothing) == ()
 
 
 def test_the_worst_reason_decides(check, proc):
@@ -55,14 +57,12 @@ def test_the_worst_reason_decides(check, proc):
 
 
 def test_a_full_disk_makes_a_run_invalid(tmp_path):
+    assert distrust.of_space(tmp_path, 200 * 2**20, 200 * 2**20) == ()
+
     (reason,) = distrust.of_space(tmp_path, 200 * 2**20, 30 * 2**20)
 
     assert (reason.code, reason.status) == ("low_disk", Status.INVALID)
     assert reason.detail == f"{tmp_path}: expected 200 MiB free, found 30 MiB"
-
-
-def test_room_enough_is_no_reason(tmp_path):
-    assert distrust.of_space(tmp_path, 200 * 2**20, 200 * 2**20) == ()
 
 
 def test_the_folder_for_temporary_files_and_shared_memory_are_both_looked_at(check, tmp_path):
@@ -76,20 +76,13 @@ def test_the_folder_for_temporary_files_and_shared_memory_are_both_looked_at(che
     assert reasons[1].detail.startswith(f"{shared}: expected {2**41} MiB")
 
 
-def test_a_machine_without_shared_memory_is_not_distrusted(check, tmp_path):
-    assert check(shared=tmp_path / "nothing") == ()
-
-
 def test_an_image_that_may_be_another_tomorrow_degrades_the_run():
+    assert distrust.of_image(an_image()) == distrust.of_image(None) == ()
+
     (reason,) = distrust.of_image(an_image(reference="perf:dev", is_pinned=False))
 
     assert (reason.code, reason.status) == ("unpinned_image", Status.DEGRADED)
     assert reason.detail.startswith("perf:dev: expected an image pinned by its digest")
-
-
-def test_neither_a_pinned_image_nor_none_speaks_against_a_run():
-    assert distrust.of_image(an_image()) == ()
-    assert distrust.of_image(None) == ()
 
 
 LINK = PcieLink(generation=5, width=16, max_generation=5, max_width=16)
@@ -108,140 +101,64 @@ def of_gpu(world_size=1, trouble="", **changes):
     return distrust.of_process("w", evidence, world_size)
 
 
-def codes(reasons):
-    return [reason.code for reason in reasons]
+def with_link(**changes):
+    return of_gpu(pcie=msgspec.structs.replace(LINK, **changes))
 
 
-def test_a_quiet_host_and_a_healthy_gpu_are_trusted():
-    assert of_host() == of_gpu() == of_gpu(pcie=LINK) == ()
+USUAL_S = {"power": 0.9, "reliability": 0.9, "low_utilization": 0.9, "thermal": 0.0005}
+USUAL = ("applications_clocks", "display_clocks", "gpu_idle", "sw_power_cap", "sync_boost")
 
 
-# --- the host
-
-
-@pytest.mark.parametrize(
-    ("changes", "code", "figure"),
-    [
-        ({"cpu_pressure": 0.35}, "host_pressure", "35%"),
-        ({"memory_pressure": 0.11}, "memory_pressure", "11%"),
-        ({"throttled_s": 0.12}, "cgroup_throttled", "0.12 s of 1 s"),
-    ],
-)
-def test_a_host_that_was_not_ours_alone_is_degraded_with_the_figure(changes, code, figure):
-    (reason,) = of_host(**changes)
-
-    assert (reason.code, reason.status, reason.workload) == (code, Status.DEGRADED, "w")
-    assert figure in reason.detail
-
-
-@pytest.mark.parametrize("absent", ["cpu_pressure", "memory_pressure", "throttled_s"])
-def test_a_kernel_that_says_nothing_is_not_distrusted(absent):
-    assert of_host(**{absent: None}) == ()
-
-
-def test_a_little_of_each_is_how_hosts_are():
+def test_what_hosts_and_gpus_are_like_is_trusted():
+    assert of_host() == of_gpu() == with_link() == ()
     assert of_host(cpu_pressure=0.15, memory_pressure=0.04, throttled_s=0.009) == ()
+    assert of_host(cpu_pressure=None, memory_pressure=None, throttled_s=None) == ()
+    assert of_gpu(violations_s={**USUAL_S, "board_limit": 0.005}, event_reasons=USUAL) == ()
+    # Ranks may wait for each other, and all of them use the GPUs.
+    assert of_host(world_size=2, cpu_pressure=0.5) == of_gpu(world_size=2, processes=2) == ()
+    # Clocks have two witnesses, and one is enough.
+    assert of_gpu(violations_s=None) == of_gpu(event_reasons=None) == ()
+    assert distrust.of_process("w", an_evidence(trouble="the monitor answered late"), 1) == ()
 
 
-def test_ranks_may_wait_for_each_other():
-    assert codes(of_host(cpu_pressure=0.5)) == ["host_pressure"]
-    assert of_host(world_size=2, cpu_pressure=0.5) == ()
-    assert codes(of_host(world_size=2, cpu_pressure=0.7)) == ["host_pressure"]
-
-
-# --- the clocks of a GPU
-
-
-@pytest.mark.parametrize("event", ["hw_thermal_slowdown", "sw_thermal_slowdown"])
-def test_heat_that_was_seen_makes_numbers_worthless(event):
-    hot = Span(low=60, mean=80, high=94)
-
-    (reason,) = of_gpu(event_reasons=("gpu_idle", event), temperature_c=hot)
-
-    assert (reason.code, reason.status) == ("thermal_throttling", Status.INVALID)
-    assert event in reason.detail
-    assert "94 °C" in reason.detail
-
-
-def test_heat_that_only_the_counter_saw_makes_numbers_worthless():
-    (reason,) = of_gpu(violations_s={"thermal": 0.02})
-
-    assert reason.code == "thermal_throttling"
-    assert "0.02 s of 1 s (by the counter)" in reason.detail
-
-
-def test_a_counter_that_is_a_hair_off_is_no_heat():
-    assert of_gpu(violations_s={"thermal": 0.0005}) == ()
-
-
-@pytest.mark.parametrize("event", ["hw_slowdown", "hw_power_brake"])
-def test_a_slowdown_by_the_board_makes_numbers_worthless(event):
-    (reason,) = of_gpu(event_reasons=(event,))
-
-    assert (reason.code, reason.status) == ("hardware_slowdown", Status.INVALID)
-    assert event in reason.detail
-
-
-@pytest.mark.parametrize("cause", ["board_limit", "sync_boost"])
-def test_clocks_that_something_else_held_down_are_degraded(cause):
-    (reason,) = of_gpu(violations_s={cause: 0.03, "power": 0.5})
-
-    assert (reason.code, reason.status) == ("clocks_held", Status.DEGRADED)
-    assert reason.detail.endswith(f"{cause} 0.03 s of 1 s")
-
-
-def test_what_holds_the_clocks_of_every_gpu_is_only_recorded():
-    violations = {"power": 0.9, "reliability": 0.9, "low_utilization": 0.9, "board_limit": 0.005}
-    events = ("applications_clocks", "display_clocks", "gpu_idle", "sw_power_cap", "sync_boost")
-
-    assert of_gpu(violations_s=violations, event_reasons=events) == ()
-
-
-# --- others on a GPU
-
-
-def test_memory_of_others_before_ours_makes_numbers_worthless():
-    (reason,) = of_gpu(used_before_bytes=3 * 2**30)
-
-    assert (reason.code, reason.status) == ("foreign_memory", Status.INVALID)
-    assert "found 3072 MiB" in reason.detail
-
-
-def test_a_second_process_makes_numbers_worthless():
-    (reason,) = of_gpu(processes=2)
-
-    assert (reason.code, reason.status) == ("second_process", Status.INVALID)
-    assert of_gpu(world_size=2, processes=2) == ()
-
-
-# --- a GPU in bad health
-
-
-def test_a_lost_gpu_says_nothing_else():
-    (reason,) = of_gpu(lost="GPU is lost", readings=0, processes=7, ecc_errors=3)
-
-    assert (reason.code, reason.status) == ("gpu_lost", Status.INVALID)
-    assert "GPU is lost" in reason.detail
-
-
-def test_memory_errors_make_numbers_worthless():
-    (reason,) = of_gpu(ecc_errors=1)
-
-    assert (reason.code, reason.status) == ("ecc_errors", Status.INVALID)
+HOT = {"temperature_c": Span(low=60, mean=80, high=94)}
+BLIND = {"absent": {"power_w": "Driver Not Loaded"}}
+LOST = {"lost": "GPU is lost", "readings": 0, "processes": 7, "ecc_errors": 3}
+DEGRADED = ("host_pressure", "memory_pressure", "cgroup_throttled", "clocks_held", "pcie_link")
 
 
 @pytest.mark.parametrize(
-    ("changes", "figures"),
+    ("reasons", "code", "figure"),
     [
-        ({"width": 8}, "expected 16 PCIe lanes, found 8"),
-        ({"generation": 3}, "expected PCIe generation 5, found 3 under load"),
+        (of_host(cpu_pressure=0.35), "host_pressure", "35%"),
+        (of_host(memory_pressure=0.11), "memory_pressure", "11%"),
+        (of_host(throttled_s=0.12), "cgroup_throttled", "0.12 s of 1 s"),
+        (of_host(world_size=2, cpu_pressure=0.7), "host_pressure", "70%"),
+        (of_gpu(event_reasons=("hw_thermal_slowdown",), **HOT), "thermal_throttling", "94 °C"),
+        (of_gpu(event_reasons=("gpu_idle", "sw_thermal_slowdown")), "thermal_throttling", "sw_"),
+        (of_gpu(violations_s={"thermal": 0.02}), "thermal_throttling", "0.02 s of 1 s (by the"),
+        (of_gpu(event_reasons=("hw_slowdown",)), "hardware_slowdown", "hw_slowdown"),
+        (of_gpu(event_reasons=("hw_power_brake",)), "hardware_slowdown", "hw_power_brake"),
+        (of_gpu(violations_s={"board_limit": 0.03, "power": 1}), "clocks_held", "limit 0.03 s of"),
+        (of_gpu(violations_s={"sync_boost": 0.03}), "clocks_held", "sync_boost 0.03 s of 1 s"),
+        (of_gpu(used_before_bytes=3 * 2**30), "foreign_memory", "found 3072 MiB"),
+        (of_gpu(processes=2), "second_process", ""),
+        (of_gpu(**LOST), "gpu_lost", "GPU is lost"),
+        (of_gpu(ecc_errors=1), "ecc_errors", ""),
+        (with_link(width=8), "pcie_link", "expected 16 PCIe lanes, found 8"),
+        (with_link(generation=3), "pcie_link", "expected PCIe generation 5, found 3 under load"),
+        (of_gpu(readings=0, **BLIND), "unwatched", "Driver Not Loaded"),
+        (of_gpu(violations_s=None, event_reasons=None, **BLIND), "unwatched", "Driver Not"),
+        (of_gpu(trouble="the monitor answered late"), "unwatched", "answered late"),
     ],
 )
-def test_a_link_below_its_best_is_degraded(changes, figures):
-    (reason,) = of_gpu(pcie=msgspec.structs.replace(LINK, **changes))
+def test_what_speaks_against_a_process_is_told_with_the_figure(reasons, code, figure):
+    (reason,) = reasons
 
-    assert (reason.code, reason.status) == ("pcie_link", Status.DEGRADED)
-    assert figures in reason.detail
+    is_degraded = code in {*DEGRADED, "unwatched"}
+    assert reason.status is (Status.DEGRADED if is_degraded else Status.INVALID)
+    assert (reason.code, reason.workload) == (code, "w")
+    assert figure in reason.detail
 
 
 def test_one_gpu_of_several_is_named():
@@ -250,32 +167,6 @@ def test_one_gpu_of_several_is_named():
     (reason,) = distrust.of_process("w", an_evidence(one, other), 1)
 
     assert reason.detail.startswith("GPU-2: ")
-
-
-# --- a blind monitor
-
-
-@pytest.mark.parametrize(
-    "blind",
-    [
-        {"readings": 0, "absent": {"power_w": "Driver Not Loaded"}},
-        {"violations_s": None, "event_reasons": None, "absent": {"power_w": "Driver Not Loaded"}},
-    ],
-)
-def test_a_gpu_whose_clocks_nobody_knows_is_unwatched(blind):
-    (reason,) = of_gpu(**blind)
-
-    assert (reason.code, reason.status) == ("unwatched", Status.DEGRADED)
-    assert "Driver Not Loaded" in reason.detail
-
-
-def test_one_of_two_witnesses_of_the_clocks_is_enough():
-    assert of_gpu(violations_s=None) == of_gpu(event_reasons=None) == ()
-
-
-def test_borders_that_were_missed_leave_a_gpu_unwatched_and_a_host_trusted():
-    assert codes(of_gpu(trouble="the monitor answered late")) == ["unwatched"]
-    assert distrust.of_process("w", an_evidence(trouble="the monitor answered late"), 1) == ()
 
 
 def test_a_process_without_evidence_is_unwatched_for_a_reason():

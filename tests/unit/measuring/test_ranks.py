@@ -30,7 +30,7 @@ def died(code, *, noticed=NOW):
     return SimpleNamespace(exitcode=code, timestamp=int(noticed))
 
 
-def told(folder, rank, reason, *, at, phase=Phase.TIMED, exhausted=None):
+def told(folder, rank, reason="boom", *, at=NOW, phase=Phase.TIMED, exhausted=None):
     """Write the trouble of a rank, as if at this time."""
     path = folder / task.of_rank(task.FAILURE, rank)
     files.write(path, TaskFailure(phase=phase, reason=reason, exhausted=exhausted))
@@ -43,70 +43,51 @@ def spoke(outputs, rank, at):
     outputs._spoken[rank] = at
 
 
-def test_the_exception_that_was_told_first_is_the_cause(tmp_path, outputs):
-    told(tmp_path, 0, "RuntimeError: Connection closed by peer", at=NOW - 0.01)
-    told(tmp_path, 2, "ValueError: boom", at=NOW - 0.05)
-
-    trouble = ranks._failure(tmp_path, {0: died(1), 2: died(1)}, outputs)
-
-    assert trouble.reason == "rank 2 of 3: ValueError: boom"
-
-
 @pytest.mark.parametrize(
-    ("code", "ending"),
+    ("told_s", "spoke_s", "codes", "cause"),
     [
-        (-signal.SIGKILL, "the process was ended by SIGKILL"),
-        (3, "the process ended with exit code 3"),
+        ({0: -0.01, 2: -0.05}, {}, {0: 1, 2: 1}, "2 of 3: boom"),
+        ({0: -0.01}, {}, {0: 1, 1: -signal.SIGKILL}, "1 of 3: the process was ended by SIGKILL"),
+        ({0: -0.01}, {}, {0: 1, 1: 3}, "1 of 3: the process ended with exit code 3"),
+        ({0: -0.01}, {1: -0.1}, {0: 1, 1: -signal.SIGSEGV}, "1 of 3: the process was ended by SI"),
+        ({0: -0.1}, {1: -0.01}, {0: 1, 1: -signal.SIGABRT}, "0 of 3: boom"),
+        ({2: 0}, {}, {0: -signal.SIGTERM, 2: 1}, "2 of 3: boom"),
+    ],
+    ids=[
+        "the exception that was told first",
+        "who is killed without a word before who complains",
+        "who leaves without a word before who complains",
+        "a crash before the complaints of others",
+        "an abort after an exception is its consequence",
+        "not whom torchrun has ended",
     ],
 )
-def test_who_dies_without_a_word_comes_before_who_complains(tmp_path, outputs, code, ending):
-    told(tmp_path, 0, "RuntimeError: Connection closed by peer", at=NOW - 0.01)
+def test_the_cause_is_the_first_trouble(tmp_path, outputs, told_s, spoke_s, codes, cause):
+    for rank, after_s in told_s.items():
+        told(tmp_path, rank, at=NOW + after_s)
+    for rank, after_s in spoke_s.items():
+        spoke(outputs, rank, NOW + after_s)
     (tmp_path / task.of_rank(task.PHASE, 1)).write_text("build")
 
-    trouble = ranks._failure(tmp_path, {0: died(1), 1: died(code)}, outputs)
+    trouble = ranks._failure(tmp_path, {rank: died(codes[rank]) for rank in codes}, outputs)
 
-    assert trouble.phase is Phase.BUILD
-    assert trouble.reason.startswith(f"rank 1 of 3: {ending}")
-    assert "in phase build" in trouble.reason
-
-
-def test_a_crash_before_the_complaints_of_others_is_the_cause(tmp_path, outputs):
-    spoke(outputs, 1, NOW - 0.1)
-    told(tmp_path, 0, "RuntimeError: Connection closed by peer", at=NOW - 0.01)
-
-    trouble = ranks._failure(tmp_path, {0: died(1), 1: died(-signal.SIGSEGV)}, outputs)
-
-    assert trouble.reason.startswith("rank 1 of 3: the process was ended by SIGSEGV")
-    assert trouble.output == "last words of rank 1\n"
-
-
-def test_an_abort_after_the_exception_of_another_is_its_consequence(tmp_path, outputs):
-    told(tmp_path, 0, "ValueError: boom", at=NOW - 0.1)
-    spoke(outputs, 1, NOW - 0.01)
-
-    trouble = ranks._failure(tmp_path, {0: died(1), 1: died(-signal.SIGABRT)}, outputs)
-
-    assert trouble.reason == "rank 0 of 3: ValueError: boom"
-
-
-def test_a_rank_that_torchrun_has_ended_is_not_the_cause(tmp_path, outputs):
-    told(tmp_path, 2, "ValueError: boom", at=NOW)
-
-    trouble = ranks._failure(tmp_path, {0: died(-signal.SIGTERM), 2: died(1)}, outputs)
-
-    assert trouble.reason == "rank 2 of 3: ValueError: boom"
+    assert trouble.reason.startswith(f"rank {cause}")
+    if cause.startswith("1"):
+        assert trouble.phase is Phase.BUILD
+        assert "in phase build" in trouble.reason
+        assert trouble.output == ("last words of rank 1\n" if spoke_s else "")
 
 
 def test_a_rank_that_had_to_be_killed_at_last_is_not_the_cause(tmp_path, outputs):
-    told(tmp_path, 2, "ValueError: boom", at=NOW)
+    told(tmp_path, 2)
     failures = {0: died(-signal.SIGKILL, noticed=NOW + 30), 2: died(1)}
 
-    assert ranks._failure(tmp_path, failures, outputs).reason == "rank 2 of 3: ValueError: boom"
+    assert ranks._failure(tmp_path, failures, outputs).reason == "rank 2 of 3: boom"
 
 
 def test_what_is_known_of_exhausted_memory_is_passed_on(tmp_path, outputs):
     found = Exhausted(kind="device", allocator="a summary")
-    told(tmp_path, 0, "OutOfMemoryError: 3 GiB", at=NOW, phase=Phase.BUILD, exhausted=found)
+    told(tmp_path, 0, phase=Phase.BUILD, exhausted=found)
 
     trouble = ranks._failure(tmp_path, {0: died(1)}, outputs)
 
@@ -139,12 +120,6 @@ def a_group(*, world_size=2, restarts=0):
     return Ranks(world_size=world_size, restarts=restarts, backend="gloo", arrival_skew_s=None)
 
 
-def test_a_result_of_all_ranks_is_taken(tmp_path):
-    left(tmp_path, a_group())
-
-    assert ranks._wrong(tmp_path, 2) == ""
-
-
 @pytest.mark.parametrize(
     ("found", "words"),
     [
@@ -154,8 +129,10 @@ def test_a_result_of_all_ranks_is_taken(tmp_path):
     ],
 )
 def test_a_result_of_other_ranks_than_planned_is_refused(tmp_path, found, words):
-    left(tmp_path, found)
+    left(tmp_path, a_group())
+    assert ranks._wrong(tmp_path, 2) == ""
 
+    left(tmp_path, found)
     assert re.search(words, ranks._wrong(tmp_path, 2))
 
 
@@ -170,21 +147,15 @@ def test_a_rank_that_left_before_it_was_done_is_named(tmp_path):
 
 def test_ranks_that_leave_no_result_are_told(tmp_path):
     assert "none of them left a result" in ranks._wrong(tmp_path, 2)
-
-
-def test_a_result_that_is_none_is_refused(tmp_path):
     (tmp_path / task.RESULT).write_text('{"process": 3}')
-
     assert ranks._wrong(tmp_path, 2).startswith("invalid result: ")
 
 
 def test_a_task_that_cannot_be_read_becomes_a_trouble(tmp_path):
-    code = ranks.main(tmp_path)
+    assert ranks.main(tmp_path) == 1
 
-    assert code == 1
-    assert (
-        "expected a file, found nothing" in files.read(tmp_path / task.FAILURE, TaskFailure).reason
-    )
+    failure = files.read(tmp_path / task.FAILURE, TaskFailure)
+    assert "expected a file, found nothing" in failure.reason
 
 
 def speak(path, source):
@@ -193,23 +164,17 @@ def speak(path, source):
         subprocess.run([sys.executable, "-c", source], stdout=out, stderr=err, check=False)
 
 
-def test_each_process_has_its_own_last_words(tmp_path):
-    with Outputs(tmp_path, 2) as outputs:
-        speak(outputs.paths[0], "print('from the first')")
-        speak(outputs.paths[1], "print('from the second')")
-        tails = outputs.tail(0), outputs.tail(1)
-
-    assert tails == ("from the first\n", "from the second\n")
-
-
-def test_both_streams_stay_in_the_order_of_their_words(tmp_path):
+def test_each_process_has_its_own_last_words_in_their_order(tmp_path):
     source = "import os\nos.write(1, b'one ')\nos.write(2, b'two ')\nos.write(1, b'three')"
 
-    with Outputs(tmp_path, 1) as outputs:
-        speak(outputs.paths[0], source)
-        tail = outputs.tail(0)
+    with Outputs(tmp_path, 3) as outputs:
+        speak(outputs.paths[0], "print('from the first')")
+        speak(outputs.paths[1], source)
+        tails = [outputs.tail(rank) for rank in range(3)]
+        spoken_at = outputs.spoken_at(2)
 
-    assert tail == "one two three"
+    assert tails == ["from the first\n", "one two three", ""]
+    assert spoken_at == 0.0
 
 
 def test_of_a_flood_only_the_end_is_kept(tmp_path):
@@ -221,10 +186,3 @@ def test_of_a_flood_only_the_end_is_kept(tmp_path):
 
     assert tail.endswith(" 99999\n")
     assert len(tail) == TAIL_BYTES
-
-
-def test_who_says_nothing_has_no_last_words(tmp_path):
-    with Outputs(tmp_path, 1) as outputs:
-        said = outputs.tail(0), outputs.spoken_at(0)
-
-    assert said == ("", 0.0)

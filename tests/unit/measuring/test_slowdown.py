@@ -45,79 +45,47 @@ def test_a_step_that_is_not_to_be_slowed_is_left_as_it_is():
 
 
 @pytest.mark.parametrize("share", [0.05, 0.5, 1.0])
-def test_on_a_cpu_a_step_takes_its_share_longer(share):
-    clock = Ticking()
-
-    def step():
-        clock.now += 2e-3
-
-    slower = timing.slowed(step, share, clock=clock)
-    before = clock.now
-    for _ in range(10):
-        slower()
-
-    assert (clock.now - before) / 10 == pytest.approx((1 + share) * 2e-3, rel=0.005)
-
-
-def test_a_longer_step_is_slowed_by_more():
-    clock, lengths = Ticking(), iter([1e-3, 5e-3])
+def test_on_a_cpu_each_step_takes_its_share_longer(share):
+    clock, lengths_s = Ticking(), [2e-3, 10e-3, 2e-3]
+    lengths = iter(lengths_s)
 
     def step():
         clock.now += next(lengths)
 
-    slower = timing.slowed(step, 0.1, clock=clock)
-    before = clock.now
-    slower()
-    middle = clock.now
-    slower()
+    slower = timing.slowed(step, share, clock=clock)
+    for length_s in lengths_s:
+        before = clock.now
+        slower()
 
-    assert middle - before == pytest.approx(1.1e-3, rel=0.01)
-    assert clock.now - middle == pytest.approx(5.5e-3, rel=0.01)
+        assert clock.now - before == pytest.approx((1 + share) * length_s, rel=0.005)
 
 
-def test_the_result_of_the_step_is_still_the_result():
-    assert timing.with_slowdown(lambda: "loss", 0.05, CpuDevice(), step_s=1e-6)() == "loss"
-
-
-def test_an_error_of_the_step_is_still_raised():
+def test_the_result_or_error_of_the_step_is_still_its_result_or_error():
     def step():
         raise ValueError("boom")
 
+    assert timing.with_slowdown(lambda: "loss", 0.05, CpuDevice(), step_s=1e-6)() == "loss"
     with pytest.raises(ValueError, match="boom"):
         timing.with_slowdown(step, 0.05, CpuDevice(), step_s=1e-6)()
 
 
-def test_on_cuda_a_step_that_the_device_is_busy_with_takes_its_share_longer():
-    stream = Stream()
-    device, slower = on_cuda(stream, lambda: stream.kernel(STEP_NS), 0.05, step_ns=STEP_NS)
-
-    block = device.time_block(slower, 100)
-
-    assert block.step_s == pytest.approx(1.05 * STEP_NS / 1e9, rel=0.01)
-
-
-def test_on_cuda_a_step_that_the_host_is_busy_with_takes_its_share_longer():
+@pytest.mark.parametrize(
+    ("host_ns", "device_ns"), [(0, STEP_NS), (STEP_NS, 1_000)], ids=["device-bound", "host-bound"]
+)
+def test_on_cuda_a_step_takes_its_share_longer_and_nobody_waits(host_ns, device_ns):
     stream = Stream()
 
     def step():
-        stream.host_work(STEP_NS)
-        stream.kernel(1_000)
+        stream.host_work(host_ns)
+        stream.kernel(device_ns)
 
     device, slower = on_cuda(stream, step, 0.05, step_ns=STEP_NS)
+    stream.calls.clear()
+    slower()
+    assert stream.calls == ["kernel", "kernel"]
 
     block = device.time_block(slower, 100)
-
     assert block.step_s == pytest.approx(1.05 * STEP_NS / 1e9, rel=0.01)
-
-
-def test_the_device_is_not_waited_for_after_a_slowed_step():
-    stream = Stream()
-    _, slower = on_cuda(stream, lambda: stream.kernel(STEP_NS), 0.05, step_ns=STEP_NS)
-    stream.calls.clear()
-
-    slower()
-
-    assert stream.calls == ["kernel", "kernel"]
 
 
 @pytest.mark.gpu

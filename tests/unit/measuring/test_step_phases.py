@@ -5,16 +5,11 @@ import pytest
 from ci_perf.measuring.device import CpuDevice
 from ci_perf.measuring.step_phases import Watcher
 from ci_perf.measuring.user_code import WorkloadError
+from tests.clocks import Clock
 
 
-class Clock:
-    """Advances only when a step says so; counts nanoseconds."""
-
-    def __init__(self):
-        self.now = 0
-
-    def __call__(self):
-        return self.now
+class NsClock(Clock):
+    """Counts nanoseconds, and advances by seconds."""
 
     def advance(self, seconds):
         self.now += round(seconds * 1e9)
@@ -22,7 +17,7 @@ class Clock:
 
 @pytest.fixture
 def clock():
-    return Clock()
+    return NsClock()
 
 
 def watch(clock, watcher, step, steps=4):
@@ -48,28 +43,32 @@ def test_each_part_of_a_step_takes_what_it_takes(clock):
     assert list(found.phases) == ["data", "forward"]
 
 
-def test_a_part_that_comes_twice_in_a_step_profile_as_its_sum(clock):
+def test_a_part_counts_each_second_once_also_when_it_raises_or_comes_twice(clock):
     watcher = Watcher()
 
     def step():
         for _ in range(2):
-            with watcher.phase("data"):
+            with watcher.phase("sum"):
                 clock.advance(1.0)
+        with watcher.phase("within"), watcher.phase("within"):
+            clock.advance(3.0)
+        with contextlib.suppress(StopIteration), watcher.phase("raises"):
+            clock.advance(4.0)
+            raise StopIteration
 
-    assert watch(clock, watcher, step).phases["data"].host_s == pytest.approx(2.0)
+    parts = watch(clock, watcher, step).phases
+    assert {name: part.host_s for name, part in parts.items()} == pytest.approx(
+        {"sum": 2.0, "within": 3.0, "raises": 4.0}
+    )
 
 
-def test_a_step_without_named_parts_has_none(clock):
-    assert watch(clock, Watcher(), lambda: clock.advance(1.0)) is None
-
-
-def test_a_part_is_nothing_while_nobody_watches(clock):
+def test_a_step_without_named_parts_has_none_and_a_part_is_nothing_while_nobody_watches(clock):
     watcher = Watcher()
 
     with watcher.phase("data"):
         clock.advance(1.0)
 
-    assert watch(clock, watcher, lambda: None) is None
+    assert watch(clock, watcher, lambda: clock.advance(1.0)) is None
 
 
 def test_what_the_watching_itself_brings_about_is_not_counted(clock):
@@ -87,27 +86,6 @@ def test_what_the_watching_itself_brings_about_is_not_counted(clock):
     assert (found.step_s, found.phases["forward"].host_s) == pytest.approx((1.0, 1.0))
 
 
-def test_a_part_that_ends_in_an_exception_counts(clock):
-    watcher = Watcher()
-
-    def step():
-        with contextlib.suppress(StopIteration), watcher.phase("data"):
-            clock.advance(2.0)
-            raise StopIteration
-
-    assert watch(clock, watcher, step).phases["data"].host_s == pytest.approx(2.0)
-
-
-def test_a_part_within_itself_counts_once(clock):
-    watcher = Watcher()
-
-    def step():
-        with watcher.phase("data"), watcher.phase("data"):
-            clock.advance(2.0)
-
-    assert watch(clock, watcher, step).phases["data"].host_s == pytest.approx(2.0)
-
-
 def test_a_part_whose_step_fails_is_watched_no_longer(clock):
     watcher = Watcher()
 
@@ -120,25 +98,23 @@ def test_a_part_whose_step_fails_is_watched_no_longer(clock):
     assert watcher.phase("data") is watcher.phase("h2d")
 
 
-@pytest.mark.parametrize("name", ["two words", "", 3, "x" * 300])
-def test_a_part_without_a_proper_name_is_refused(clock, name):
+@pytest.mark.parametrize(
+    ("names", "why"),
+    [
+        *(
+            (name, r"context\.phase: expected one word")
+            for name in (["a b"], [""], [3], ["x" * 300])
+        ),
+        ([f"part{n}" for n in range(60)], "expected at most 50 names, found 'part50'"),
+    ],
+)
+def test_parts_without_proper_names_or_too_many_are_refused(clock, names, why):
     watcher = Watcher()
 
     def step():
-        with watcher.phase(name):
-            clock.advance(1.0)
-
-    with pytest.raises(WorkloadError, match=r"context\.phase: expected one word"):
-        watch(clock, watcher, step)
-
-
-def test_too_many_parts_are_refused(clock):
-    watcher = Watcher()
-
-    def step():
-        for number in range(60):
-            with watcher.phase(f"part{number}"):
+        for name in names:
+            with watcher.phase(name):
                 clock.advance(1.0)
 
-    with pytest.raises(WorkloadError, match="expected at most 50 names, found 'part50'"):
+    with pytest.raises(WorkloadError, match=why):
         watch(clock, watcher, step)

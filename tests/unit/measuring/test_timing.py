@@ -115,29 +115,24 @@ def noisy(seed, low, high):
     return Bench(*(noise.uniform(low, high) for _ in range(2000)))
 
 
-def test_a_steady_step_is_warm_after_the_least_time():
-    warmup, step_s = warm_up(Bench(0.1), warmup_min_s=3.0)
+@pytest.mark.parametrize(
+    ("step_s", "settings", "stopped", "steps"),
+    [
+        (0.1, {"warmup_min_s": 3.0}, "stable", 30),
+        (0.1, {"warmup_min_s": 6.0, "in_pair": True}, "stable", 30),
+        (1.0, {"warmup_min_s": 3.0, "warmup_min_steps": 25}, "stable", 30),
+        # One window agrees with nobody.
+        (0.1, {"warmup_min_s": 0.0, "warmup_min_steps": 1}, "stable", 20),
+        # The cap does not wait for a window of long steps.
+        (20.0, {"warmup_max_s": 30}, "cap", 2),
+    ],
+    ids=["least time", "half of it in a pair", "least steps", "two windows", "cap"],
+)
+def test_a_steady_step_is_warm_after(step_s, settings, stopped, steps):
+    warmup, found_s = warm_up(Bench(step_s), **settings)
 
-    assert (warmup.stopped, warmup.steps) == ("stable", 30)
-    assert step_s == pytest.approx(0.1)
-
-
-def test_each_of_a_resident_pair_is_warm_after_half_of_the_least_time():
-    warmup, _ = warm_up(Bench(0.1), warmup_min_s=6.0, in_pair=True)
-
-    assert (warmup.stopped, warmup.steps) == ("stable", 30)
-
-
-def test_a_step_of_a_second_is_warm_after_the_least_steps():
-    warmup, _ = warm_up(Bench(1.0), warmup_min_steps=25, warmup_min_s=3.0)
-
-    assert (warmup.stopped, warmup.steps) == ("stable", 30)
-
-
-def test_one_window_agrees_with_nobody():
-    warmup, _ = warm_up(Bench(0.1), warmup_min_steps=1, warmup_min_s=0.0)
-
-    assert (warmup.stopped, warmup.steps) == ("stable", 20)
+    assert (warmup.stopped, warmup.steps) == (stopped, steps)
+    assert found_s == pytest.approx(step_s)
 
 
 def test_warm_up_goes_on_while_steps_get_faster():
@@ -167,12 +162,6 @@ def test_a_step_that_never_settles_stops_at_the_cap_and_says_so():
     assert warmup.stopped == "cap"
 
 
-def test_the_cap_does_not_wait_for_a_window_of_long_steps():
-    warmup, step_s = warm_up(Bench(20.0), warmup_window=10, warmup_max_s=30)
-
-    assert (warmup.stopped, warmup.steps, step_s) == ("cap", 2, 20.0)
-
-
 def test_a_window_of_short_steps_is_not_waited_for_step_by_step():
     stream = Stream(launch_ns=5_000)
     device = CudaDevice(stream, 0, stream.clock)
@@ -189,44 +178,56 @@ def test_a_window_of_short_steps_is_not_waited_for_step_by_step():
     assert stream.calls.count("synchronize") == 2 * 3
 
 
-def test_blocks_are_long_enough_for_the_clock_and_count_seconds_per_step():
-    timed = time_blocks(Bench(0.001), step_s=0.001, block_min_s=0.05, timed_min_s=0.1)
+@pytest.mark.parametrize(
+    ("step_s", "settings", "stopped", "blocks", "steps_per_block"),
+    [
+        (0.001, {"block_min_s": 0.05, "timed_min_s": 2.0}, "enough", 40, 50),
+        # A step that takes next to nothing does not fill the memory.
+        (1e-7, {"block_min_s": 10.0, "timed_min_s": 0.0}, "enough", 5, 10_000),
+        (0.125, {"timed_min_blocks": 30, "timed_min_s": 5.0}, "enough", 40, 1),
+        (0.125, {"timed_min_blocks": 30, "timed_min_s": 1.0}, "enough", 30, 1),
+        (100.0, {"timed_max_s": 60}, "cap", 1, 1),
+        # Blocks without a length are not more than a result can hold.
+        (1e-6, {"block_min_s": 0.0, "timed_min_s": 60.0}, "cap", 10_000, 1),
+    ],
+    ids=["block", "longest block", "least time", "least blocks", "cap", "most blocks"],
+)
+def test_a_quiet_workload_is_timed_for(step_s, settings, stopped, blocks, steps_per_block):
+    timed = time_blocks(Bench(step_s), step_s=step_s, **settings)
 
-    assert timed.steps_per_block == 50
-    assert timed.block_s == pytest.approx([0.001] * len(timed.block_s))
+    assert (timed.stopped, len(timed.block_s)) == (stopped, blocks)
+    assert timed.steps_per_block == steps_per_block
+    assert timed.block_s == pytest.approx([step_s] * blocks)
+    assert (timed.device_s, timed.issue_s) == (None, None)
 
 
-def test_a_step_that_takes_next_to_nothing_does_not_fill_the_memory():
-    timed = time_blocks(Bench(1e-7), step_s=1e-7, block_min_s=10.0, timed_min_s=0.0)
-
-    assert timed.steps_per_block == 10_000
-
-
-def test_a_quiet_workload_stops_at_the_least_time_and_blocks():
-    timed = time_blocks(Bench(0.125), step_s=0.125, timed_min_blocks=30, timed_min_s=5.0)
-
-    assert (timed.stopped, len(timed.block_s)) == ("enough", 40)
+def in_turns(bench, *, step_s=1.0, blocks=0, partner_s=0.0, timed_min_s=0.0, **settings):
+    turns = Granted(bench, blocks=blocks, partner_s=partner_s)
+    settings |= {"timed_min_s": timed_min_s, "turn_taker": turns}
+    return time_blocks(bench, step_s=step_s, **settings)
 
 
-def test_each_of_a_resident_pair_times_for_half_of_the_least_time():
-    bench = Bench(0.125)
-    turns = Granted(bench, blocks=0, partner_s=0.25)
+@pytest.mark.parametrize(
+    ("step_s", "settings", "blocks"),
+    [
+        # Of its own clock, each block takes 0.25 s: the step before it is not timed.
+        (0.125, {"timed_min_blocks": 3, "timed_min_s": 5.0, "partner_s": 0.25}, 10),
+        (1.0, {"timed_min_blocks": 2, "timed_min_s": 20.0, "partner_s": 1000.0}, 5),
+        # Its partner has enough, and it does not.
+        (1.0, {"timed_min_blocks": 5}, 5),
+    ],
+)
+def test_each_of_a_resident_pair_times_for_half_of_the_least_time(step_s, settings, blocks):
+    timed = in_turns(Bench(step_s), step_s=step_s, **settings)
 
-    timed = time_blocks(bench, step_s=0.125, timed_min_blocks=3, timed_min_s=5.0, turn_taker=turns)
-
-    # Of its own clock, each block takes 0.25 s: the step before it is not timed.
-    assert (timed.stopped, len(timed.block_s)) == ("enough", 10)
+    assert (timed.stopped, len(timed.block_s)) == ("enough", blocks)
 
 
 @pytest.mark.parametrize(("start_s", "fewest", "most"), [(1.0, 5, 25), (100.0, 10, 200)])
 def test_a_launch_that_costs_more_to_start_times_for_longer(start_s, fewest, most):
-    timed = time_blocks(
-        noisy(3, 0.9, 1.1),
-        step_s=1.0,
-        start_s=start_s,
-        timed_min_s=1,
-        timed_max_s=1000,
-    )
+    limits = {"timed_min_s": 1, "timed_max_s": 1000}
+
+    timed = time_blocks(noisy(3, 0.9, 1.1), step_s=1.0, start_s=start_s, **limits)
 
     assert timed.stopped == "enough"
     assert fewest <= len(timed.block_s) <= most
@@ -239,25 +240,7 @@ def test_a_launch_whose_start_cost_hours_stops_at_the_cap():
     assert sum(timed.block_s) == pytest.approx(60, abs=2)
 
 
-def test_a_slow_workload_stops_at_the_cap_with_one_block_at_least():
-    timed = time_blocks(Bench(100.0), step_s=100.0, timed_max_s=60)
-
-    assert (timed.stopped, len(timed.block_s)) == ("cap", 1)
-
-
-def test_blocks_without_a_length_are_not_more_than_a_result_can_hold():
-    timed = time_blocks(Bench(1e-6), step_s=1e-6, block_min_s=0.0, timed_min_s=60.0)
-
-    assert (timed.stopped, len(timed.block_s)) == ("cap", 10_000)
-
-
-def test_a_cpu_has_no_device_times():
-    timed = time_blocks(Bench(1.0), step_s=1.0)
-
-    assert (timed.device_s, timed.issue_s) == (None, None)
-
-
-def test_a_gpu_has_them_for_every_block():
+def test_a_gpu_has_its_own_times_of_every_block():
     stream = Stream(launch_ns=5_000, record_ns=0)
 
     timed = timing.time_blocks(
@@ -318,27 +301,21 @@ def test_ranks_of_different_speed_stop_after_the_same_block():
 
 def test_the_slowest_rank_speaks_for_each_block():
     odd, even = (Bench(*(1.0 + (n % 2 == parity) for n in range(99))) for parity in (0, 1))
+    limits = {"timed_min_blocks": 4, "timed_min_s": 0.0}
 
     ranks = together(
-        lambda bench, slowest: time_blocks(
-            bench, step_s=1.0, slowest=slowest, timed_min_blocks=4, timed_min_s=0.0
-        ),
-        odd,
-        even,
+        lambda bench, slowest: time_blocks(bench, step_s=1.0, slowest=slowest, **limits), odd, even
     )
 
     assert [rank.block_s for rank in ranks] == [(2.0,) * 4] * 2
 
 
 def test_ranks_that_expected_different_steps_make_blocks_of_the_same_length():
-    expected = iter([0.001, 0.01])
+    expected, limits = iter([0.001, 0.01]), {"block_min_s": 0.1, "timed_max_s": 1.0}
 
     ranks = together(
-        lambda bench, slowest: time_blocks(
-            bench, step_s=next(expected), slowest=slowest, block_min_s=0.1, timed_max_s=1.0
-        ),
-        Bench(0.01),
-        Bench(0.01),
+        lambda bench, slowest: time_blocks(bench, step_s=next(expected), slowest=slowest, **limits),
+        *(Bench(0.01), Bench(0.01)),
     )
 
     assert [rank.steps_per_block for rank in ranks] == [10, 10]
@@ -347,14 +324,7 @@ def test_ranks_that_expected_different_steps_make_blocks_of_the_same_length():
 def test_the_first_step_of_each_shared_turn_is_not_timed():
     bench = Bench(*(9.0 if n % 5 == 0 else 1.0 for n in range(20)))
 
-    timed = time_blocks(
-        bench,
-        step_s=1.0,
-        block_min_s=4.0,
-        timed_min_blocks=3,
-        timed_min_s=0.0,
-        turn_taker=Granted(bench, blocks=3),
-    )
+    timed = in_turns(bench, blocks=3, block_min_s=4.0, timed_min_blocks=3)
 
     assert bench.steps == 15
     assert timed.block_s == (1.0,) * 3
@@ -369,31 +339,3 @@ def test_a_process_that_has_enough_goes_on_until_its_partner_has_enough_and_keep
 
     assert (timed.stopped, len(timed.block_s)) == ("enough", 12)
     assert turns.said == [False] * 3 + [True] * 10
-
-
-def test_a_process_whose_partner_has_enough_goes_on_until_it_has_enough_itself():
-    bench = Bench(1.0)
-
-    timed = time_blocks(
-        bench,
-        step_s=1.0,
-        timed_min_blocks=5,
-        timed_min_s=0.0,
-        turn_taker=Granted(bench, blocks=0),
-    )
-
-    assert len(timed.block_s) == 5
-
-
-def test_what_the_partner_takes_is_not_spent():
-    bench = Bench(1.0)
-
-    timed = time_blocks(
-        bench,
-        step_s=1.0,
-        timed_min_blocks=2,
-        timed_min_s=20.0,
-        turn_taker=Granted(bench, blocks=0, partner_s=1000.0),
-    )
-
-    assert (timed.stopped, len(timed.block_s)) == ("enough", 5)

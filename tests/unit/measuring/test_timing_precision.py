@@ -13,7 +13,7 @@ def blocks(count, spread, seed=1):
     return [1.0 + spread * noise.gauss(0, 1) for _ in range(count)]
 
 
-def fewest(spread, *, launch_spread, start_s=50.0, block_s=0.05, statistic="median", in_pair=False):
+def fewest(spread, *, launch_spread, in_pair=False):
     """Return how many blocks are enough, over several launches on average."""
     counts = []
     for seed in range(20):
@@ -24,9 +24,9 @@ def fewest(spread, *, launch_spread, start_s=50.0, block_s=0.05, statistic="medi
                 for count in range(10, 3000)
                 if timing.is_enough(
                     made[:count],
-                    statistic,
-                    spent_s=count * block_s,
-                    start_s=start_s,
+                    "median",
+                    spent_s=count * 0.05,
+                    start_s=50.0,
                     launch_spread=launch_spread,
                     in_pair=in_pair,
                 )
@@ -45,9 +45,7 @@ def test_blocks_are_as_many_as_kalibera_and_jones_count():
 def test_more_noise_within_launches_asks_for_more_blocks_and_more_between_them_for_fewer():
     assert fewest(0.03, launch_spread=0.03) > fewest(0.015, launch_spread=0.03)
     assert fewest(0.03, launch_spread=0.03) > fewest(0.03, launch_spread=0.06)
-
-
-def test_a_crowded_machine_does_not_ask_for_blocks_without_end():
+    # A crowded machine does not ask for blocks without end.
     assert fewest(0.5, launch_spread=0.005) < 100
 
 
