@@ -1,7 +1,7 @@
 """Who is asking, and whether GitHub would let them.
 
 Stricter than GitHub in one way: the token of a job needs a permission to read a public
-repository, too. A job that passes here passes in a private repository.
+repository, too. A job that passes here passes in a private repository. A person only reads.
 """
 
 from tests.fakes.github.call import RefusedError
@@ -27,11 +27,6 @@ PERMISSIONS = {
 EXCEPTIONS = {
     "repos/compare-commits-with-basehead": ("contents",),
     "repos/get-content": ("contents",),
-}
-# What a person may do who may only read.
-FOR_READERS = {
-    "issues/create-comment",
-    "issues/update-comment",
 }
 NOT_ACCESSIBLE = "Resource not accessible by integration"
 
@@ -67,7 +62,7 @@ class Access:
         elif login == BOT:
             self._check_job(operation, repository, WRITES if writes else READS)
         elif writes:
-            self._check_person(login, operation)
+            raise RefusedError(403, "Must have push access to repository")
 
     def allows_job(self, names, level):
         """Whether one of these permissions is at least this one."""
@@ -87,10 +82,3 @@ class Access:
             raise RefusedError(403, NOT_ACCESSIBLE)
         if elsewhere and level == WRITES:
             raise RefusedError(403, NOT_ACCESSIBLE)
-
-    def _check_person(self, login, operation):
-        if operation.startswith("checks/"):
-            raise RefusedError(403, "You must authenticate via a GitHub App.")
-        level = self._state.levels.get(login, "read")
-        if operation not in FOR_READERS and level not in {"write", "maintain", "admin"}:
-            raise RefusedError(403, "Must have push access to repository")

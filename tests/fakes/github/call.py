@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.fakes.github.forms_of_changes import Changes
+from tests.fakes.github.forms import Forms
 from tests.fakes.github.state import Repository, State
 
 PAGE = 30
@@ -48,9 +48,8 @@ class Call:
     """A request that has been understood and allowed."""
 
     state: State
-    forms: Changes
+    forms: Forms
     login: str
-    address: str  # of the request itself, for links to other pages
     repository: Repository | None
     parts: dict[str, str]
     query: dict[str, str]
@@ -67,16 +66,7 @@ class Call:
         return things[key]
 
     def page(self, things):
-        """Return one page, and the header that leads to the others."""
+        """Return the page of things that is asked for."""
         size = min(int(self.query.get("per_page", PAGE)), LARGEST_PAGE)
-        page = max(int(self.query.get("page", 1)), 1)
-        pages = max(-(-len(things) // size), 1)
-        others = {"prev": page - 1, "next": page + 1, "first": 1, "last": pages}
-        far = {"first": page > 1, "prev": page > 1, "next": page < pages, "last": page < pages}
-        links = [f'<{self._page_address(n)}>; rel="{w}"' for w, n in others.items() if far[w]]
-        headers = {"Link": ", ".join(links)} if links else {}
-        return things[(page - 1) * size : page * size], headers
-
-    def _page_address(self, page):
-        query = "&".join(f"{k}={v}" for k, v in {**self.query, "page": page}.items())
-        return f"{self.address}?{query}"
+        start = (max(int(self.query.get("page", 1)), 1) - 1) * size
+        return things[start : start + size]

@@ -36,22 +36,15 @@ WEBHOOKS = frozenset(
 )
 # What our documents of GraphQL may ask for. What these mention is kept if it is listed too.
 GRAPHQL = {
-    "Query": "rateLimit repository viewer",
-    "RateLimit": "cost limit remaining resetAt",
-    "User": "login",
-    "Actor": "login",
-    "Bot": "login",
-    "Repository": "id isPrivate nameWithOwner pullRequest",
-    "PullRequest": "comments headRefOid id number",
-    "IssueCommentConnection": "nodes pageInfo totalCount",
-    "IssueComment": "author body createdAt databaseId fullDatabaseId id isMinimized"
-    " minimizedReason updatedAt url viewerDidAuthor",
-    "PageInfo": "endCursor hasNextPage hasPreviousPage startCursor",
-    "Mutation": "createCommitOnBranch minimizeComment",
-    "CreateCommitOnBranchPayload": "clientMutationId commit",
-    "Commit": "committedDate id message oid url",
-    "MinimizeCommentPayload": "clientMutationId minimizedComment",
-    "Minimizable": "isMinimized minimizedReason",
+    "Query": "repository",
+    "Repository": "pullRequest",
+    "PullRequest": "comments",
+    "IssueCommentConnection": "nodes pageInfo",
+    "IssueComment": "body databaseId isMinimized url viewerDidAuthor",
+    "PageInfo": "endCursor hasNextPage",
+    "Mutation": "createCommitOnBranch",
+    "CreateCommitOnBranchPayload": "commit",
+    "Commit": "oid",
 }
 # A discriminator only says how to choose among what `oneOf` has checked anyway.
 PROSE = {

@@ -94,14 +94,13 @@ class Delivery:
             )
         if isinstance(fault, faults.Elsewhere):
             there = self.elsewhere + request.full_path.rstrip("?")
-            return Response(b"", fault.status, {"Location": there})
+            return Response(b"", 302, {"Location": there})
         return None if fault.how == "reset" else self._broken(fault.how, response)
 
     def _broken(self, how, response):
         whole = response.get_data()
         half = whole[: len(whole) // 2]
         ways = {
-            "slow": (len(whole), self._slowly(whole)),
             "stalled": (len(whole), self._stalling(half)),
             "cut_json": (len(half), [half]),
             "cut_body": (len(whole), [half]),
@@ -109,12 +108,6 @@ class Delivery:
         length, response.response = ways[how]
         response.headers["Content-Length"] = str(length)
         return response
-
-    def _slowly(self, whole):
-        size = max(len(whole) // 8, 1)
-        for start in range(0, len(whole), size):
-            self._closing.wait(0.01)
-            yield whole[start : start + size]
 
     def _stalling(self, half):
         yield half

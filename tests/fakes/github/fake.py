@@ -53,7 +53,6 @@ class FakeGitHub:
         self.server_url = self._host.url
         self.url = self.server_url + self._api.prefix
         self.graphql_url = self.server_url + self._api.graphql_path
-        self._api.forms.api = self.url
         self._api.forms.html = self.server_url
         self._people = itertools.count(1)
 
@@ -153,7 +152,6 @@ class FakeGitHub:
             author=author,
             draft=draft,
             state=state,
-            created_at=self.state.now(),
         )
         return self.state.pulls[number]
 
@@ -205,7 +203,6 @@ class FakeGitHub:
             head_sha=head_sha,
             head_branch=head_branch,
             head_repository=FORK if fork else REPOSITORY,
-            created_at=self.state.now(),
         )
         return self.state.runs[run_id]
 
@@ -222,7 +219,6 @@ class FakeGitHub:
             archive=archive,
             expired=expired,
             digest=digest or f"sha256:{hashlib.sha256(archive).hexdigest()}",
-            created_at=self.state.now(),
             size=len(archive) if size is None else size,
         )
         self.state.artifacts[artifact.id] = artifact
@@ -274,7 +270,7 @@ class FakeGitHub:
 
     def event(self, name, action=None, **details):
         """Return the payload of an event, as a runner writes it to a file."""
-        return events.payload(self._api.forms, name, action, **details)
+        return events.payload(self._api.forms, self.flavour, name, action, **details)
 
 
 def _archive(files):

@@ -49,8 +49,6 @@ class Broken(Fault):
 class Elsewhere(Fault):
     """The same question, please, to another host."""
 
-    status: int = 302
-
 
 @dataclass(frozen=True)
 class Meanwhile(Fault):
@@ -82,11 +80,6 @@ def too_many_requests(retry_after_s=None):
     return refused(429, SLOW_DOWN, **_waiting(retry_after_s))
 
 
-def elsewhere(status=302):
-    """Return a redirect to another host, of one of the kinds that GitHub has: 301, 302 or 307."""
-    return Elsewhere(status=status)
-
-
 def meanwhile(happens):
     """Return a fault that is none: `happens()` is called before the request is answered."""
     return Meanwhile(happens=happens)
@@ -103,9 +96,8 @@ BAD_CREDENTIALS = refused(401, "Bad credentials")
 NOT_FOUND = refused(404, "Not Found")
 NOT_ACCESSIBLE = refused(403, access.NOT_ACCESSIBLE)
 TOO_LONG = refused(422, "Validation Failed", [LONG_BODY])
-SLOW = Broken(how="slow")
 STALLED = Broken(how="stalled")
 CUT_JSON = Broken(how="cut_json")
 CUT_BODY = Broken(how="cut_body")
 RESET = Broken(how="reset", after=False)
-ELSEWHERE = elsewhere()
+ELSEWHERE = Elsewhere()

@@ -17,7 +17,6 @@ from tests.fakes.github.state import BOT
 SCHEMA = Path(__file__).parent / "description/schema.graphql"
 LARGEST_PAGE = 100
 STALE = 'Expected branch to point to "{}" but it did not.  Pull and try again.'
-COMMENTS = ("pull_requests", "issues")
 
 
 class RefusedError(Exception):
@@ -46,9 +45,7 @@ def answer(document, variables, root):
     if wrong:
         problems = [f"graphql: {error.message}" for error in wrong]
         return {"errors": [error.formatted for error in wrong]}, problems
-    result = graphql.execute_sync(
-        schema(), parsed, root, variable_values=variables, type_resolver=_type_of
-    )
+    result = graphql.execute_sync(schema(), parsed, root, variable_values=variables)
     body: dict[str, Any] = {"data": result.data}
     if result.errors:
         body["errors"] = [_written(error) for error in result.errors]
@@ -65,12 +62,6 @@ def _written(error):
     return {"type": error.original_error.kind, **error.formatted}
 
 
-def _type_of(value, *_):
-    if "login" in value:
-        return "Bot" if value["bot"] else "User"
-    return "IssueComment"
-
-
 class Root:
     """What a document begins with: the queries and the mutations."""
 
@@ -79,69 +70,35 @@ class Root:
 
     # --- queries
 
-    def viewer(self, _info):
-        return {"login": self._login}
-
-    def rateLimit(self, _info, **_):  # noqa: N802 - GitHub's name
-        return {"cost": 1, "limit": 1000, "remaining": 999, "resetAt": "2027-01-15T08:00:00Z"}
-
     def repository(self, _info, owner, name, **_):
         found = self._state.repositories.get(f"{owner}/{name}")
         level = self._state.levels.get(self._login, "none")
         if found is None or (found.private and level == "none"):
             message = f"Could not resolve to a Repository with the name '{owner}/{name}'."
             raise RefusedError("NOT_FOUND", message)
-        return {
-            "id": f"R_{found.id}",
-            "nameWithOwner": found.full_name,
-            "isPrivate": found.private,
-            "pullRequest": self._pull,
-        }
+        return {"pullRequest": self._pull}
 
     def _pull(self, _info, number):
-        self._need(COMMENTS, READS)
+        self._need(("pull_requests", "issues"), READS)
         if number not in self._state.pulls:
             message = f"Could not resolve to a PullRequest with the number of {number}."
             raise RefusedError("NOT_FOUND", message)
-        pull = self._state.pulls[number]
-        return {
-            "id": f"PR_{number}",
-            "number": number,
-            "headRefOid": pull.head_sha,
-            "comments": functools.partial(self._comments, number),
-        }
+        return {"comments": functools.partial(self._comments, number)}
 
     def _comments(self, number, _info, **page):
-        comments = self._state.comments_of(number)
-        if page.get("orderBy"):
-            comments.sort(key=lambda c: c.updated_at)
-            comments = comments[:: 1 if page["orderBy"]["direction"] == "ASC" else -1]
-        shown, info = _page(comments, **page)
-        nodes = [self._comment(comment) for comment in shown]
-        return {"totalCount": len(comments), "nodes": nodes, "pageInfo": info}
+        shown, info = _page(self._state.comments_of(number), **page)
+        return {"nodes": [self._comment(comment) for comment in shown], "pageInfo": info}
 
     def _comment(self, comment):
         return {
-            "id": f"IC_{comment.id}",
             "databaseId": comment.id,
-            "fullDatabaseId": str(comment.id),
-            "author": _actor(comment.author),
             "body": comment.body,
-            "createdAt": comment.created_at,
-            "updatedAt": comment.updated_at,
             "isMinimized": comment.minimized,
-            "minimizedReason": "outdated" if comment.minimized else None,
             "url": self._forms.comment(comment)["html_url"],
             "viewerDidAuthor": comment.author == self._login,
         }
 
     # --- mutations
-
-    def minimizeComment(self, _info, input):  # noqa: A002, N802 - GitHub's names
-        self._need(COMMENTS, WRITES)
-        comment = self._by_node(input["subjectId"])
-        comment.minimized = True
-        return {"minimizedComment": self._comment(comment)}
 
     def createCommitOnBranch(self, _info, input):  # noqa: A002, N802 - GitHub's names
         repository, branch = self._branch(input["branch"])
@@ -153,10 +110,7 @@ class Root:
         files = self._files(input.get("fileChanges", {}), self._state.commits[expected])
         sha = self._state.write_commit(files, (expected,), message=message, author=self._login)
         self._state.move_branch(repository, branch, sha)
-        commit = self._state.commits[sha]
-        url = f"{self._forms.html}/{repository.full_name}/commit/{sha}"
-        written = {"id": f"C_{sha}", "oid": sha, "message": message, "url": url}
-        return {"commit": {**written, "committedDate": commit.date}}
+        return {"commit": {"oid": sha}}
 
     def _branch(self, named):
         repository = self._state.repositories.get(named.get("repositoryNameWithOwner"))
@@ -174,12 +128,6 @@ class Root:
         added = {a["path"]: base64.b64decode(a["contents"]) for a in changes.get("additions", ())}
         return {**dict.fromkeys(removed), **added}
 
-    def _by_node(self, node):
-        kind, _, number = node.partition("_")
-        if kind != "IC" or int(number) not in self._state.comments:
-            raise RefusedError("NOT_FOUND", f"Could not resolve to a node with the id '{node}'")
-        return self._state.comments[int(number)]
-
     def _need(self, names, level, repository=None):
         """A job needs a permission; a person who commits needs to be let in."""
         here = repository is None or repository.parent is None
@@ -192,35 +140,11 @@ class Root:
             raise RefusedError("FORBIDDEN", NOT_ACCESSIBLE)
 
 
-def _actor(login):
-    """An author's name lacks the `[bot]` that REST shows; the viewer's, above, does not."""
-    return {"login": login.removesuffix("[bot]"), "bot": login.endswith("[bot]")}
-
-
-def _page(things, *, first=None, last=None, after=None, before=None, **_):
-    if (first is None) == (last is None):
-        message = "You must provide a `first` or `last` value to properly paginate."
-        raise RefusedError("MISSING_PAGINATION_BOUNDARIES", message)
-    if not 0 <= (first if last is None else last) <= LARGEST_PAGE:
+def _page(things, *, first, after=None):
+    """An argument that the schema has and this has not is a mistake that is noted."""
+    if not 0 <= first <= LARGEST_PAGE:
         raise RefusedError("EXCESSIVE_PAGINATION", "Requesting too many records: at most 100.")
-    start = 0 if after is None else _place(after) + 1
-    end = len(things) if before is None else _place(before)
-    if first is not None:
-        end = min(end, start + first)
-    else:
-        start = max(start, end - last)
-    info = {
-        "hasNextPage": end < len(things),
-        "hasPreviousPage": start > 0,
-        "startCursor": _cursor(start) if end > start else None,
-        "endCursor": _cursor(end - 1) if end > start else None,
-    }
-    return things[start:end], info
-
-
-def _cursor(place):
-    return base64.b64encode(f"cursor:{place}".encode()).decode()
-
-
-def _place(cursor):
-    return int(base64.b64decode(cursor).decode().rpartition(":")[2])
+    start = 0 if after is None else int(base64.b64decode(after)) + 1
+    end = min(len(things), start + first)
+    cursor = base64.b64encode(str(end - 1).encode()).decode() if end > start else None
+    return things[start:end], {"hasNextPage": end < len(things), "endCursor": cursor}

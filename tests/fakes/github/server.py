@@ -16,20 +16,15 @@ from tests.fakes.github import graph, schema
 from tests.fakes.github.access import Access
 from tests.fakes.github.call import RATE_LIMIT, Answer, Call, RefusedError, error
 from tests.fakes.github.delivery import Delivery, finish
-from tests.fakes.github.forms_of_changes import Changes
+from tests.fakes.github.forms import Forms
 from tests.fakes.github.operations import OPERATIONS
 from tests.fakes.github.state import State
 
 JSON = "application/json; charset=utf-8"
 # Described, but without effect here: who relies on one of them must build it first.
 UNKNOWN = {
-    "actor",
-    "app_id",
-    "check_suite_id",
-    "created",
-    "direction",
-    "exclude_pull_requests",
-    "sort",
+    *{"actor", "app_id", "base", "branch", "check_suite_id", "created", "direction"},
+    *{"exclude_pull_requests", "since", "sort", "status"},
 }
 GHES_VERSION = {"x-github-enterprise-version": "3.19.0"}
 
@@ -84,7 +79,7 @@ class Api:
         self.description = schema.load(flavour)
         self.state: State = state
         self.access: Access = access
-        self.forms = Changes(state, "", "", digests=flavour == "github.com")
+        self.forms = Forms(state, digests=flavour == "github.com")
         self.delivery: Delivery = delivery
         self.prefix = "" if flavour == "github.com" else "/api/v3"
         self.graphql_path = "/graphql" if flavour == "github.com" else "/api/graphql"
@@ -155,9 +150,10 @@ class Api:
             answer = self._done(operation, parts, asked, wrong)
         except RefusedError as refusal:
             answer = refusal.answer
-        problems = self.description.problems_of_response(operation, answer.status, answer.body)
+        body = self.description.complete_response(operation, answer.status, answer.body)
+        problems = self.description.problems_of_response(operation, answer.status, body)
         self._note(operation.id, problems)
-        return answer
+        return replace(answer, body=body)
 
     def _done(self, operation, parts, asked, wrong):
         login = self.access.login(asked.token)
@@ -165,19 +161,15 @@ class Api:
         self.access.check(login, operation.id, repository, asked.method)
         if wrong:
             raise RefusedError(422, "Invalid request.\n\n" + "\n".join(wrong))
-        if operation.id == "rate-limit/get" and self.prefix:
-            raise RefusedError(404, "Rate limiting is not enabled.")
-        address = f"{self.forms.api}{asked.path}"
         call = Call(
-            self.state,
-            self.forms,
-            login,
-            address,
-            repository,
-            parts,
-            asked.query,
-            asked.body or {},
-            self.delivery.elsewhere,
+            state=self.state,
+            forms=self.forms,
+            login=login,
+            repository=repository,
+            parts=parts,
+            query=asked.query,
+            body=asked.body or {},
+            blobs=self.delivery.elsewhere,
         )
         return OPERATIONS[operation.id](call)
 

@@ -65,8 +65,6 @@ class Pull:
     author: str
     draft: bool
     state: str
-    created_at: str
-    title: str = "A change"
 
 
 @dataclass
@@ -91,9 +89,7 @@ class CheckRun:
     name: str
     status: str
     conclusion: str | None
-    started_at: str | None
     completed_at: str | None
-    details_url: str
     external_id: str
     output: dict[str, str | None]
     annotations: list[dict[str, object]] = field(default_factory=list)
@@ -111,7 +107,6 @@ class Run:
     head_sha: str
     head_branch: str
     head_repository: str | None
-    created_at: str
     name: str = "perf"
 
 
@@ -123,7 +118,6 @@ class Artifact:
     archive: bytes
     expired: bool
     digest: str
-    created_at: str
     size: int  # what GitHub says of the archive
 
 
@@ -182,10 +176,6 @@ class State:
         name = ref.removeprefix("refs/").removeprefix("heads/")
         if name in repository.branches:
             return repository.branches[name]
-        words = name.split("/")
-        if len(words) == 3 and words[0] == "pull" and words[1].isdigit():
-            pull = self.pulls.get(int(words[1]))
-            return pull.head_sha if pull else None
         return ref if ref in self.commits else None
 
     def history(self, sha):

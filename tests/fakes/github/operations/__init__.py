@@ -22,7 +22,6 @@ OPERATIONS = {
     "pulls/list": changes.pulls,
     "pulls/list-files": changes.pull_files,
     "repos/compare-commits-with-basehead": repositories.compare,
-    "repos/get": repositories.get,
     "repos/get-collaborator-permission-level": repositories.permission,
     "repos/get-content": repositories.contents,
 }

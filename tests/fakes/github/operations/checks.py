@@ -3,8 +3,6 @@
 from tests.fakes.github.call import Answer, RefusedError
 from tests.fakes.github.state import CheckRun
 
-LONGEST_DESCRIPTION = 140
-
 
 def create(call):
     _refuse_unknown_commit(call, call.body["head_sha"])
@@ -14,10 +12,7 @@ def create(call):
         name=call.body["name"],
         status="queued",
         conclusion=None,
-        started_at=call.body.get("started_at"),
         completed_at=None,
-        # What a job asks for here is ignored by GitHub: it links to the job's own log.
-        details_url=f"{call.forms.html}/{call.repository.full_name}/actions",
         external_id=call.body.get("external_id", ""),
         output={"title": None, "summary": None, "text": None},
     )
@@ -27,23 +22,21 @@ def create(call):
 
 
 def update(call):
-    check = _check(call)
+    check = call.found(call.state.checks, call.number("check_run_id"))
     _change(call, check)
     return Answer(200, call.forms.check_run(check))
 
 
 def listed(call):
     """The latest of each name, unless all are asked for."""
-    sha = _commit(call)
+    sha = call.state.resolve(call.repository, call.parts["ref"])
+    _refuse_unknown_commit(call, sha)
     found = {}
     for check in call.state.checks.values():
-        wanted = check.name == call.query.get("check_name", check.name)
-        wanted = wanted and check.status == call.query.get("status", check.status)
-        if check.head_sha == sha and wanted:
+        if check.head_sha == sha and check.name == call.query.get("check_name", check.name):
             found[check.id if call.query.get("filter") == "all" else check.name] = check
-    page, headers = call.page(list(found.values())[::-1])
-    runs = [call.forms.check_run(check) for check in page]
-    return Answer(200, {"total_count": len(found), "check_runs": runs}, headers)
+    runs = [call.forms.check_run(check) for check in call.page(list(found.values())[::-1])]
+    return Answer(200, {"total_count": len(found), "check_runs": runs})
 
 
 def _change(call, check):
@@ -60,17 +53,6 @@ def _change(call, check):
     check.output.update({k: v for k, v in output.items() if k in check.output})
     check.annotations += output.get("annotations", [])
     check.history.append((check.status, check.conclusion))
-
-
-def _check(call):
-    return call.found(call.state.checks, call.number("check_run_id"))
-
-
-def _commit(call):
-    sha = call.state.resolve(call.repository, call.parts["ref"])
-    if sha is None:
-        raise RefusedError(422, f"No commit found for SHA: {call.parts['ref']}")
-    return sha
 
 
 def _refuse_unknown_commit(call, sha):
