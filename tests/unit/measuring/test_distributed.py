@@ -49,19 +49,6 @@ class Instant:
         pass
 
 
-def skews(*clocks):
-    """What each of two ranks says, by the times at which they finish their steps."""
-    groups = Together().ranks()
-    with ThreadPoolExecutor() as pool:
-        return list(pool.map(skew_of_rank, groups, clocks))
-
-
-def skew_of_rank(group, times):
-    return distributed.arrival_skew(
-        group, Instant(), lambda: None, len(times) - 1, clock=iter(times).__next__
-    )
-
-
 @pytest.mark.parametrize(
     ("device", "rank", "expected"),
     [
@@ -96,19 +83,21 @@ def test_nobody_who_is_alone_imports_torch():
 
 def test_the_skew_is_the_median_over_the_steps_after_the_first():
     # Apart by 9 in the first step, which does not count, then by 1, 3 and 2.
-    first = [0.0, 10.0, 20.0, 30.0]
-    last = [9.0, 11.0, 23.0, 28.0]
+    clocks = [[0.0, 10.0, 20.0, 30.0], [9.0, 11.0, 23.0, 28.0]]
 
-    assert skews(first, last) == [2.0, 2.0]
+    def skew(group, times):
+        clock = iter(times).__next__
+        return distributed.arrival_skew(group, Instant(), lambda: None, 3, clock=clock)
+
+    groups = Together().ranks()
+    with ThreadPoolExecutor() as pool:
+        assert list(pool.map(skew, groups, clocks)) == [2.0, 2.0]
 
 
-def test_without_a_local_step_there_is_no_skew():
+def test_without_a_local_step_or_another_process_there_is_no_skew():
     (group, _) = Together().ranks()
 
     assert distributed.arrival_skew(group, Instant(), None, 5) is None
-
-
-def test_one_process_has_no_skew():
     assert distributed.arrival_skew(distributed.Solo(), Instant(), lambda: None, 5) is None
 
 

@@ -19,10 +19,10 @@ MIG = "NVIDIA H200 MIG 1g.18gb"
 
 def a_torch(*models, uuids=True, cuda="12.8"):
     """The slice of torch that is asked, on a machine with these GPUs."""
-    gpus = [
-        SimpleNamespace(name=model, total_memory=1000 - number, **uuid(number, known=uuids))
-        for number, model in enumerate(models)
-    ]
+    gpus = [SimpleNamespace(name=model, total_memory=1000 - i) for i, model in enumerate(models)]
+    for number, gpu in enumerate(gpus):
+        if uuids:
+            gpu.uuid = f"1234-{number}"
     devices = SimpleNamespace(
         is_available=lambda: bool(gpus),
         device_count=lambda: len(gpus),
@@ -34,10 +34,6 @@ def a_torch(*models, uuids=True, cuda="12.8"):
         backends=SimpleNamespace(cudnn=SimpleNamespace(version=lambda: 90_000)),
         cuda=devices,
     )
-
-
-def uuid(number, *, known):
-    return {"uuid": f"1234-{number}"} if known else {}
 
 
 def described(device, devices, torch):
@@ -69,11 +65,16 @@ def described_in_child(tmp_path):
 OF_CPUS = "__version__ = '2.13.0+cpu'\ncuda = None\nhip = None\n"
 
 
-def test_a_torch_for_cpus_alone_is_described_without_importing_it(described_in_child):
-    found = described_in_child({"__init__.py": "1 / 0", "version.py": OF_CPUS})
+def test_a_torch_for_cpus_alone_is_described_without_importing_it(described_in_child, tmp_path):
+    files = {"__init__.py": "1 / 0", "version.py": OF_CPUS}
+    found = described_in_child(files)
 
     assert (found.device, found.environment.soft.torch) == ("cpu", "2.13.0+cpu")
     assert found.environment.soft.cuda is None
+
+    (tmp_path / RESULT).unlink()
+    found = described_in_child(files, device="cuda")
+    assert "torch 2.13.0+cpu, which is built without CUDA" in found.reason
 
 
 @pytest.mark.parametrize(
@@ -97,12 +98,6 @@ def test_a_torch_that_no_finder_knows_is_taken_as_it_is(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", known)
 
     assert environment_probe.describe("cpu", 1).environment.soft.torch == "2.13.0"
-
-
-def test_a_gpu_is_not_found_by_a_torch_for_cpus_alone(described_in_child):
-    found = described_in_child({"__init__.py": "1 / 0", "version.py": OF_CPUS}, device="cuda")
-
-    assert "torch 2.13.0+cpu, which is built without CUDA" in found.reason
 
 
 @pytest.mark.parametrize(
@@ -147,41 +142,30 @@ def test_packages_are_known_by_their_versions_and_files():
     assert len(digests) == 6
 
 
-def test_all_variables_of_the_probe_are_told_by_their_digests(monkeypatch):
+@pytest.mark.parametrize(
+    ("device", "count", "torch", "gpus"),
+    [
+        ("cuda:1", 2, a_torch(H200, H200, H200), ("GPU-1234-1", "GPU-1234-2")),
+        ("auto", 1, a_torch(H200, H200), ("GPU-1234-0",)),
+        ("cuda:0", 1, a_torch(MIG), ("MIG-1234-0",)),
+        ("cuda:0", 2, a_torch(H200, H200, uuids=False), ()),
+    ],
+)
+def test_as_many_gpus_as_needed_are_locked_from_the_first_on(device, count, torch, gpus):
+    found = described(device, count, torch)
+
+    assert found.device == device.replace("auto", "cuda:0")
+    assert (found.gpus, found.locks) == (gpus, gpus or ("cuda-0", "cuda-1"))
+
+
+def test_the_machine_is_as_many_gpus_as_are_used_and_variables_are_digests(monkeypatch):
     monkeypatch.setenv("HOME", "/root")
 
-    assert described("cpu", 1, a_torch()).variables["HOME"] == digest(b"/root")
+    found = described("auto", 2, a_torch(H200, H200, H200))
 
-
-def test_as_many_gpus_as_needed_are_locked_from_the_first_on():
-    found = described("cuda:1", 2, a_torch(H200, H200, H200))
-
-    assert found.device == "cuda:1"
-    assert found.gpus == found.locks == ("GPU-1234-1", "GPU-1234-2")
-
-
-def test_the_machine_is_as_many_gpus_as_are_used():
-    hard = described("auto", 2, a_torch(H200, H200, H200)).environment.hard
-
-    assert hard == GpuMachine(gpu_model=H200, gpu_count=2, gpu_memory_bytes=999, mig=False)
-
-
-def test_one_gpu_is_what_a_process_needs():
-    found = described("auto", 1, a_torch(H200, H200))
-
-    assert (found.device, found.gpus) == ("cuda:0", ("GPU-1234-0",))
-
-
-def test_a_part_of_a_gpu_has_a_uuid_of_its_own_kind():
-    found = described("cuda:0", 1, a_torch(MIG))
-
-    assert found.gpus == ("MIG-1234-0",)
-
-
-def test_gpus_without_a_uuid_are_locked_by_their_numbers():
-    found = described("cuda:0", 2, a_torch(H200, H200, uuids=False))
-
-    assert (found.gpus, found.locks) == ((), ("cuda-0", "cuda-1"))
+    machine = GpuMachine(gpu_model=H200, gpu_count=2, gpu_memory_bytes=999, mig=False)
+    assert found.environment.hard == machine
+    assert found.variables["HOME"] == digest(b"/root")
 
 
 @pytest.mark.parametrize("torch", [None, a_torch()])
@@ -197,12 +181,7 @@ def test_a_machine_without_gpus_is_a_cpu_however_many_ranks_share_it(torch):
     [
         ("cuda", 1, a_torch(), "--device cuda: expected a CUDA device, found none"),
         ("cuda", 1, None, "found no torch; install a build with CUDA"),
-        (
-            "cuda",
-            1,
-            a_torch(cuda=None),
-            "found torch 2.13.0, which is built without CUDA; remove torch and install a build",
-        ),
+        ("cuda", 1, a_torch(cuda=None), "torch 2.13.0, which is built without CUDA; remove torch"),
         ("cuda:2", 1, a_torch(H200, H200), "cuda:2: expected an index below 2, found 2"),
         ("auto", 4, a_torch(H200), "auto: expected 4 GPUs from cuda:0 on, found 1; name workloads"),
         ("cuda:1", 2, a_torch(H200, H200), "expected 2 GPUs from cuda:1 on, found 1"),

@@ -7,16 +7,11 @@ from ci_perf.measuring.distributed import Solo
 from ci_perf.measuring.fingerprint import take
 from ci_perf.measuring.instruments import Instruments, TimeLeft
 from ci_perf.workload import Workload
+from tests.clocks import Clock
 
 
-class Clock:
-    """Seconds that pass when a test says so."""
-
-    def __init__(self):
-        self.now = 1000.0
-
-    def __call__(self):
-        return self.now
+class NsClock(Clock):
+    """Counts seconds, and tells nanoseconds, too."""
 
     def pass_ns(self):
         return round(self.now * 1e9)
@@ -36,7 +31,7 @@ class TwoRanks(Solo):
 
 @pytest.fixture
 def clock():
-    return Clock()
+    return NsClock(1000.0)
 
 
 def after(clock, *, passed_s, step_s, limit_s=600.0, group=None):
@@ -46,8 +41,8 @@ def after(clock, *, passed_s, step_s, limit_s=600.0, group=None):
     return Instruments(left, step_s, group or Solo())
 
 
-def fails():
-    raise RuntimeError("not\n  under a mode")
+def fails(error=None):
+    raise error or RuntimeError("not\n  under a mode")
 
 
 def test_steps_that_fit_into_half_of_what_is_left_are_made(clock):
@@ -55,11 +50,6 @@ def test_steps_that_fit_into_half_of_what_is_left_are_made(clock):
 
     assert instruments.take("memory", lambda: "peaks", steps=5) == "peaks"
     assert instruments.absent == {}
-
-
-def test_steps_that_do_not_fit_are_not_begun_and_the_reason_has_the_figures(clock):
-    instruments = after(clock, passed_s=500.0, step_s=10.0)
-
     assert instruments.take("memory", fails, steps=6) is None
     assert instruments.absent == {
         "memory": "6 steps of 10 s were too long for the 100 s that were left of the time limit "
@@ -67,7 +57,7 @@ def test_steps_that_do_not_fit_are_not_begun_and_the_reason_has_the_figures(cloc
     }
 
 
-def test_each_pass_has_what_the_ones_before_it_have_left(clock):
+def test_each_pass_has_what_the_ones_before_it_have_left_and_one_without_steps_needs_none(clock):
     instruments = after(clock, passed_s=500.0, step_s=10.0)
 
     def slow_pass():
@@ -78,31 +68,19 @@ def test_each_pass_has_what_the_ones_before_it_have_left(clock):
 
     assert list(instruments.absent) == ["work"]
     assert "the 5 s that were left" in instruments.absent["work"]
-
-
-def test_what_needs_no_step_is_asked_however_late_it_is(clock):
-    instruments = after(clock, passed_s=599.0, step_s=10.0)
-
     assert instruments.take("knobs", lambda: {"threads": 1}, steps=0) == {"threads": 1}
 
 
-def test_an_instrument_that_fails_loses_only_itself(clock):
+def test_an_instrument_that_fails_or_ends_the_program_loses_only_itself(clock):
     instruments = after(clock, passed_s=1.0, step_s=0.1)
 
     assert instruments.take("memory", fails, steps=5) is None
     assert instruments.take("work", lambda: 3, steps=1) == 3
     assert instruments.absent == {"memory": "RuntimeError: not under a mode"}
-
-
-@pytest.mark.parametrize("error", [SystemExit(0), KeyboardInterrupt()])
-def test_a_step_that_ends_the_program_loses_only_its_instrument(clock, error):
-    aftermath = after(clock, passed_s=1.0, step_s=0.1)
-
-    def ends():
-        raise error
-
-    assert aftermath.take("memory", ends, steps=5) is None
-    assert list(aftermath.absent) == ["memory"]
+    for error in (SystemExit(0), KeyboardInterrupt()):
+        name = type(error).__name__
+        assert instruments.take(name, lambda error=error: fails(error), steps=5) is None
+        assert name in instruments.absent
 
 
 def test_of_several_ranks_the_one_that_fails_in_a_step_ends_for_the_others_wait_for_it(clock):

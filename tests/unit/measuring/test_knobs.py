@@ -25,19 +25,17 @@ def held_with(**settings):
     return json.loads(done.stdout)
 
 
-def test_the_cpus_of_a_process_are_those_that_the_suite_names():
+def test_cpus_and_memory_of_a_process_are_those_that_the_suite_names():
     one = str(min(os.sched_getaffinity(0)))
 
-    assert held_with(cpus=one)["cpus"] == one
+    held = held_with(cpus=one, memory_limit_bytes=3 * 2**30)
+
+    assert (held["cpus"], held["memory_limit_bytes"]) == (one, 3 * 2**30)
 
 
 def test_cpus_that_the_machine_does_not_have_are_refused_by_name():
     with pytest.raises(ValueError, match=r"expected CPUs among .*, found 9999; change `cpus`"):
         knobs.fix_process(Protocol(cpus="0,9999"))
-
-
-def test_a_limit_of_memory_holds_and_is_written_down():
-    assert held_with(memory_limit_bytes=3 * 2**30)["memory_limit_bytes"] == 3 * 2**30
 
 
 def test_variables_that_choose_kernels_are_written_down(monkeypatch):

@@ -42,17 +42,11 @@ def taken(group, *, cards=1, allocator="native"):
     return memory.read_peaks(cuda, step, 3, group)
 
 
-def test_one_card_is_not_listed_a_second_time():
-    peaks = taken(Solo())
-
-    assert peaks.device.peak_allocated_bytes == KIB
-    assert peaks.cards == ()
-
-
-def test_every_card_of_data_parallel_is_recorded():
-    peaks = taken(Solo(), cards=4)
-
-    assert [card.peak_allocated_bytes for card in peaks.cards] == [KIB] * 4
+def test_every_card_of_data_parallel_is_recorded_and_a_single_one_is_not_listed_again():
+    assert taken(Solo()).device.peak_allocated_bytes == KIB
+    assert taken(Solo()).cards == ()
+    cards = taken(Solo(), cards=4).cards
+    assert [card.peak_allocated_bytes for card in cards] == [KIB] * 4
 
 
 def test_the_card_of_every_rank_is_recorded_and_the_highest_peak_counts():
@@ -91,15 +85,17 @@ class OutOfMemoryError(RuntimeError):
 
 
 class Device:
-    """Answers as a device does, or fails as one whose context is broken."""
-
-    def __init__(self, answer):
-        self._answer = answer
+    """Answers as a device does."""
 
     def memory(self):
-        if isinstance(self._answer, Exception):
-            raise self._answer
-        return (self._answer,)
+        return (PEAKS,)
+
+
+class BrokenDevice:
+    """Fails as a device whose context is broken."""
+
+    def memory(self):
+        raise RuntimeError("CUDA error")
 
 
 UNLIMITED = AddressSpace(limit_bytes=None, peak_bytes=2**40)
@@ -123,7 +119,7 @@ def torch(monkeypatch):
 
 
 def test_a_gpu_that_ran_out_is_recorded_with_peaks_and_the_allocators_table(torch):
-    exhausted = known(torch.OutOfMemoryError("CUDA out of memory."), Device(PEAKS))
+    exhausted = known(torch.OutOfMemoryError("CUDA out of memory."), Device())
 
     assert (exhausted.kind, exhausted.device) == ("device", PEAKS)
     assert exhausted.allocator.startswith("|===|")
@@ -152,7 +148,7 @@ def test_a_broken_device_does_not_hide_the_reason(torch):
 
     torch.cuda.memory_summary = broken
 
-    exhausted = known(torch.OutOfMemoryError(), Device(RuntimeError("CUDA error")))
+    exhausted = known(torch.OutOfMemoryError(), BrokenDevice())
 
     assert (exhausted.kind, exhausted.device, exhausted.allocator) == ("device", None, "")
 
@@ -195,15 +191,11 @@ def test_what_led_to_an_error_is_looked_at_too():
     ],
     ids=repr,
 )
-def test_other_errors_are_not_about_memory(error):
+def test_other_errors_are_not_about_memory_and_those_that_name_each_other_end(error):
     assert memory.exhausted(error, None) is None
-
-
-def test_errors_that_name_each_other_end():
-    first, second = ValueError(), KeyError()
-    first.__cause__, second.__cause__ = second, first
-
-    assert memory.exhausted(first, None) is None
+    error.__cause__ = other = KeyError()
+    other.__cause__ = error
+    assert memory.exhausted(error, None) is None
 
 
 @pytest.mark.parametrize(

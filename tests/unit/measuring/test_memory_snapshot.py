@@ -37,21 +37,12 @@ def snapshot(entries=1):
     block = {"address": 2**46, "size": 512, "requested_size": 400, "state": "active_allocated"}
     rest = {"address": 2**46 + 512, "size": 2**21 - 512, "requested_size": 0, "state": "inactive"}
     alloc = {"action": "alloc", "addr": 2**46, "size": 512, "stream": 0, "time_us": 5}
+    segment = {"device": 0, "address": 2**46, "stream": 0, "is_expandable": False}
+    segment |= {"total_size": 2**21, "allocated_size": 512, "active_size": 512}
+    segment |= {"segment_type": "small", "segment_pool_id": (0, 0)}
+    segment |= {"blocks": [{**block, "frames": frames}, {**rest, "frames": []}]}
     return {
-        "segments": [
-            {
-                "device": 0,
-                "address": 2**46,
-                "total_size": 2**21,
-                "allocated_size": 512,
-                "active_size": 512,
-                "stream": 0,
-                "segment_type": "small",
-                "segment_pool_id": (0, 0),
-                "is_expandable": False,
-                "blocks": [{**block, "frames": frames}, {**rest, "frames": []}],
-            }
-        ],
+        "segments": [segment],
         "device_traces": [[{**alloc, "frames": frames} for _ in range(entries)]],
         "allocator_settings": {"PYTORCH_CUDA_ALLOC_CONF": "", "max_split_size": -1},
         "external_annotations": [{"name": f"data of {ROOT}/sets/one", "weight": 0.5}],
@@ -108,22 +99,16 @@ def test_a_snapshot_keeps_its_numbers_and_loses_who_and_where(tmp_path):
     assert kept == expected
 
 
-def test_the_viewer_of_torch_reads_it(tmp_path):
-    memory_snapshot.write(snapshot(entries=3_000), tmp_path / "kept", ROOT)
-
-    data = (tmp_path / "kept").read_bytes()
-    assert {operation.name for operation, *_ in pickletools.genops(data)} <= set(OPCODES.split())
-    viewer = pytest.importorskip("torch.cuda._memory_viz")
-    assert "3000 entries" in viewer.trace(pickle.loads(data))
-    assert "total_allocated: 400.0B" in viewer.segsum(pickle.loads(data))
-
-
-def test_what_allocations_share_is_written_once(tmp_path):
-    for entries in (1, 1_001):
+def test_the_viewer_of_torch_reads_it_and_what_allocations_share_is_written_once(tmp_path):
+    for entries in (1, 3_001):
         memory_snapshot.write(snapshot(entries), tmp_path / str(entries), ROOT)
 
-    sizes = [(tmp_path / str(entries)).stat().st_size for entries in (1, 1_001)]
-    assert (sizes[1] - sizes[0]) / 1_000 < 60
+    one, data = ((tmp_path / name).read_bytes() for name in ("1", "3001"))
+    assert (len(data) - len(one)) / 3_000 < 60
+    assert {operation.name for operation, *_ in pickletools.genops(data)} <= set(OPCODES.split())
+    viewer = pytest.importorskip("torch.cuda._memory_viz")
+    assert "3001 entries" in viewer.trace(pickle.loads(data))
+    assert "total_allocated: 400.0B" in viewer.segsum(pickle.loads(data))
 
 
 def test_nothing_but_plain_data_is_written(tmp_path):
@@ -161,16 +146,19 @@ def test_a_few_steps_are_recorded_with_so_many_entries_and_then_no_more(recorded
     assert (tmp_path / SNAPSHOT).exists()
 
 
-def test_on_a_cpu_there_is_none_and_no_step_is_run_for_it(recorded):
-    profile = recorded(None, lambda: pytest.fail("a step was run"))
+@pytest.mark.parametrize(
+    ("allocator", "limit_s", "why"),
+    [
+        (None, 60.0, "the workload ran on a CPU, and only CUDA's allocator keeps a history"),
+        (Allocator(), 1e-4, "were too long"),
+    ],
+)
+def test_on_a_cpu_or_without_time_there_is_none_and_no_step_is_run(
+    recorded, allocator, limit_s, why
+):
+    profile = recorded(allocator, lambda: pytest.fail("a step was run"), limit_s=limit_s)
 
-    assert profile.missing["snapshot"] == (
-        "the workload ran on a CPU, and only CUDA's allocator keeps a history"
-    )
-
-
-def test_too_little_time_is_said(recorded):
-    assert "were too long" in recorded(Allocator(), limit_s=1e-4).missing["snapshot"]
+    assert why in profile.missing["snapshot"]
 
 
 @pytest.mark.parametrize(

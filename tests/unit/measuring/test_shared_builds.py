@@ -11,11 +11,24 @@ from tests.copies import a_task, installed, refusal, write
 
 
 def test_what_leads_to_an_editable_install_is_no_module_that_was_built(tmp_path, site, imports):
-    root = tmp_path / "head"
-    imports(site, "__editable___my_model_finder.py", "")
-    installed(site, "__editable___my_model_finder.py", origin=tmp_path / "base")
+    root, finder = tmp_path / "head", "__editable___my_model_finder.py"
+    imports(site, finder)
+    installed(site, finder, origin=tmp_path / "base")
 
     assert refusal(root, tmp_path / "base", native_source="csrc/fast.c") == ""
+
+
+def test_a_version_or_compiled_modules_of_others_are_no_modules_that_were_built(
+    tmp_path, site, imports
+):
+    files = ("my_model/__init__.py", "my_model/_version.py")
+    write(tmp_path / "head/src/my_model/__init__.py")
+    for file in (*files, "_fast.so"):
+        imports(site, file)
+    installed(site, *files, origin=tmp_path / "app")
+    installed(site, "_fast.so", origin=tmp_path / "app", name="fast")
+
+    assert refusal(tmp_path / "head", native_source="setup.py") == ""
 
 
 @pytest.mark.parametrize("python_path", [(), ("src",)])
@@ -99,20 +112,3 @@ def test_compiled_modules_that_both_sides_share_are_refused_where_their_sources_
         words = f"share: _fast ({site}/_fast.so); csrc/fast.c differs"
         assert (words in why) is (root.name != origin)
         assert bool(why) is (root.name != origin)
-
-
-def test_a_file_that_says_the_version_is_no_module_that_was_built(tmp_path, site, imports):
-    root = tmp_path / "head"
-    write(root / "src/my_model/__init__.py")
-    for file in ("my_model/__init__.py", "my_model/_version.py"):
-        imports(site, file)
-    installed(site, "my_model/__init__.py", "my_model/_version.py", origin=tmp_path / "app")
-
-    assert refusal(root, native_source="setup.py") == ""
-
-
-def test_compiled_modules_of_others_are_not_refused(tmp_path, site, imports):
-    imports(site, "_fast.so", "compiled")
-    installed(site, "_fast.so", origin=tmp_path / "app")
-
-    assert refusal(tmp_path / "head", native_source="csrc/fast.c") == ""

@@ -94,25 +94,18 @@ def test_what_was_read_before_the_timed_region_does_not_count(gpu, watch):
     assert found.event_reasons == ("sw_power_cap",)
 
 
-def test_what_was_read_after_the_timed_region_does_not_count(gpu, watch):
+def test_what_was_read_after_the_timed_region_does_not_count_and_the_last_end_does(gpu, watch):
     watch.begin()
+    watch.end()
+    gpu.has_counted(energy_j=150.0)
     watch.end()
     gpu.is_now(event_reasons=("hw_slowdown",), used_bytes=5, processes=2)
     gpu.has_counted(energy_j=900.0)
     watch.poll(timing=False)
 
     found = watch.evidence(1.0)
-    assert (found.event_reasons, found.energy_j) == ((), 0)
+    assert (found.event_reasons, found.energy_j) == ((), 50)
     assert (found.used_peak_bytes, found.processes) == (5, 2)  # of the whole life
-
-
-def test_the_last_end_counts(gpu, watch):
-    watch.begin()
-    watch.end()
-    gpu.has_counted(energy_j=150.0)
-    watch.end()
-
-    assert watch.evidence(1.0).energy_j == 50
 
 
 def test_without_borders_the_whole_life_counts(gpu, watch):
@@ -176,7 +169,7 @@ def test_the_link_is_taken_at_its_fastest_and_at_its_narrowest(gpu, watch):
     )
 
 
-def test_memory_before_ours_is_that_of_the_first_look(gpu):
+def test_memory_before_ours_is_that_of_the_first_look_unless_it_came_too_late(gpu):
     gpu.is_now(used_bytes=7)
     watch = GpuWatch(gpu)
     gpu.is_now(used_bytes=70)
@@ -184,11 +177,7 @@ def test_memory_before_ours_is_that_of_the_first_look(gpu):
 
     found = watch.evidence(1.0)
     assert (found.used_before_bytes, found.used_peak_bytes) == (7, 70)
-
-
-def test_a_first_look_that_came_too_late_says_nothing_of_the_memory_before(watch):
     watch.came_too_late("the worker did not wait")
-
     found = watch.evidence(1.0)
     assert found.used_before_bytes is None
     assert found.absent == {"used_before_bytes": "the worker did not wait"}

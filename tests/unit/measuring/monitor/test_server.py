@@ -30,28 +30,13 @@ def hear(monitor, clock):
     return say
 
 
-def test_the_region_lies_between_begin_and_end(monitor, hear, clock):
+def test_the_region_lies_between_the_first_begin_and_the_last_end_of_ranks(monitor, hear, clock):
     hear(MonitorMark.HELLO)
     clock.now += 10
-    hear(MonitorMark.BEGIN)
-    clock.now += 3
-    hear(MonitorMark.END)
-    clock.now += 10
-
-    evidence = monitor.evidence()
-    assert (evidence.host.wall_s, evidence.trouble) == (3, "")
-
-
-def test_the_first_rank_begins_and_the_last_one_ends(monitor, hear, clock):
-    other = os.getppid()
-    for word, pid in [
-        (MonitorMark.BEGIN, US),
-        (MonitorMark.BEGIN, other),
-        (MonitorMark.END, US),
-        (MonitorMark.END, other),
-    ]:
-        clock.now += 1
-        hear(word, pid=pid)
+    for word in (MonitorMark.BEGIN, MonitorMark.END):
+        for pid in (US, os.getppid()):
+            hear(word, pid=pid)
+            clock.now += 1
 
     evidence = monitor.evidence()
     assert (evidence.host.wall_s, evidence.trouble) == (3, "")
