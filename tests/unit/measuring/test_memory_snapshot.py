@@ -38,9 +38,15 @@ def snapshot(entries=1):
     rest = {"address": 2**46 + 512, "size": 2**21 - 512, "requested_size": 0, "state": "inactive"}
     alloc = {"action": "alloc", "addr": 2**46, "size": 512, "stream": 0, "time_us": 5}
     segment = {
-        **{"device": 0, "address": 2**46, "stream": 0, "is_expandable": False},
-        **{"total_size": 2**21, "allocated_size": 512, "active_size": 512},
-        **{"segment_type": "small", "segment_pool_id": (0, 0)},
+        "device": 0,
+        "address": 2**46,
+        "stream": 0,
+        "is_expandable": False,
+        "total_size": 2**21,
+        "allocated_size": 512,
+        "active_size": 512,
+        "segment_type": "small",
+        "segment_pool_id": (0, 0),
         "blocks": [{**block, "frames": frames}, {**rest, "frames": []}],
     }
     return {
