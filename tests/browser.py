@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from tests.actions import node
@@ -49,27 +50,12 @@ return found;
 
 
 @dataclass(frozen=True)
-class Seen:
-    """What the browser says of one page, all folds open."""
-
-    violations: list[Any]
-    messages: list[str]
-    requests: list[str]
-    width: int
-    content_width: int
-    text: str
-    text_sizes_px: list[float]
-    overlaps: list[Any]
-    foreign: int
-
-
-@dataclass(frozen=True)
 class Browser:
     """One window."""
 
     driver: Any
 
-    def see(self, page: Path, *, width: int, scheme: str) -> Seen:
+    def see(self, page: Path, *, width: int, scheme: str) -> SimpleNamespace:
         """Open a page of this machine, with every fold open."""
         driver = self.driver
         driver.execute_cdp_cmd(
@@ -98,16 +84,15 @@ class Browser:
             "axe.run().then(all => done(all.violations.map(each =>"
             "  [each.id, each.nodes.length, each.nodes[0].html.slice(0, 200)])))"
         )
-        return Seen(
-            violations,
-            messages,
-            requests,
-            width,
-            content_width,
-            text,
-            sizes,
-            overlaps,
-            foreign,
+        return SimpleNamespace(
+            violations=violations,
+            messages=messages,
+            requests=requests,
+            content_width=content_width,
+            text=text,
+            text_sizes_px=sizes,
+            overlaps=overlaps,
+            foreign=foreign,
         )
 
     def wait_until(self, condition: str, *, seconds: float = 60.0) -> None:

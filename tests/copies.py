@@ -2,11 +2,8 @@
 
 import json
 
-import msgspec
-
 from ci_perf.measuring import shared_code
-from ci_perf.model.task import Task
-from tests.plans import a_planned
+from tests import launches
 
 
 def write(file, text=""):
@@ -22,18 +19,10 @@ def installed(site, *files, origin=None, name="my_model"):
         write(metadata / "direct_url.json", json.dumps({"url": origin.as_uri(), "dir_info": {}}))
 
 
-def a_task(root, foreign_root=None, *, source_folders=(), native_source=""):
-    workload = msgspec.structs.replace(a_planned("it"), file=str(root / "workloads/it.py"))
-    return Task(
-        workload=workload,
-        index=0,
-        device="cpu",
-        root=str(root),
-        data_dir="/d",
-        foreign_root=str(foreign_root or ""),
-        source_folders=source_folders,
-        native_source=native_source,
-    )
+def a_task(root, foreign_root=None, **more):
+    foreign = str(foreign_root or "")
+    file = root / "workloads/it.py"
+    return launches.a_task(file, root=root, data_dir="/d", foreign_root=foreign, **more)
 
 
 def refusal(root, foreign_root=None, **more):

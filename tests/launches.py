@@ -1,7 +1,10 @@
 """Sources of workloads that need no torch, and a protocol by which they take no time."""
 
+import msgspec
+
 from ci_perf.model.suite import Protocol
-from ci_perf.model.task import TaskFailure
+from ci_perf.model.task import Task, TaskFailure
+from tests.plans import a_planned
 
 HEAD = "from ci_perf.workload import Workload\n"
 BUILD = "def build(context):\n    return Workload(step=step)\n"
@@ -16,6 +19,15 @@ QUICK = Protocol(
     timed_max_s=0.1,
     block_min_s=0.002,
 )
+
+
+def a_task(file, *, root=None, protocol=(), workload=(), **more):
+    """A launch of this file by QUICK, with these fields of protocol, workload and task."""
+    root = str(root or file.parent)
+    settings = msgspec.structs.replace(QUICK, **dict(protocol))
+    planned = a_planned("it", file=str(file), protocol=settings, **dict(workload))
+    plain = Task(workload=planned, index=0, device="cpu", root=root, data_dir=root)
+    return msgspec.structs.replace(plain, **more)
 
 
 def result_of(outcome):

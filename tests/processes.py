@@ -1,9 +1,26 @@
-"""Questions about real processes, asked until the answer comes, however busy the machine is."""
+"""Real processes, and questions about them that are asked until the answer comes."""
 
+import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 
 from ci_perf.system import processes
+
+
+def run_python(*arguments, cwd=None, said="", **environment):
+    """Run this Python to its end, however it ends; return how it ended and what it said."""
+    return subprocess.run(
+        [sys.executable, *map(str, arguments)],
+        cwd=cwd,
+        env={**os.environ, **environment},
+        input=said,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
 
 
 def is_alive(pid):

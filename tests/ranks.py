@@ -6,22 +6,23 @@ import sys
 import textwrap
 from pathlib import Path
 
-import msgspec
-
 from ci_perf.launch import never
 from ci_perf.model import task
 from ci_perf.model.process import WorkerResult
-from ci_perf.model.suite import PlannedWorkload
-from ci_perf.model.task import Task, TaskFailure
+from ci_perf.model.task import TaskFailure
 from ci_perf.system import child, files
-from tests.launches import QUICK
+from tests.launches import a_task
 
 ROOT = Path(__file__).parents[1]
 WORKLOADS = ROOT / "workloads"
 # Of a model: few steps, for each takes its time.
-FEW_STEPS = msgspec.structs.replace(
-    QUICK, timeout_s=600, warmup_min_steps=3, warmup_window=2, memory_steps=1, phase_steps=2
-)
+FEW_STEPS = {
+    "timeout_s": 600,
+    "warmup_min_steps": 3,
+    "warmup_window": 2,
+    "memory_steps": 1,
+    "phase_steps": 2,
+}
 
 # What stands in for a worker where it is torchrun that is on trial: it needs no torch.
 STAND_IN = """
@@ -55,19 +56,9 @@ class Launch:
 
     def planned(self, file, *, world_size=2, parameters=None, device="cpu", start="torchrun"):
         """Write the task."""
-        workload = PlannedWorkload(
-            id="it",
-            file=str(file),
-            description="",
-            parameters=parameters or {},
-            protocol=FEW_STEPS,
-            launch=start,
-            world_size=world_size,
-        )
-        found = Task(
-            workload=workload, index=0, device=device, root=str(ROOT), data_dir=str(self.modules)
-        )
-        files.write(self.folder / task.TASK, found)
+        ranks = {"parameters": parameters or {}, "launch": start, "world_size": world_size}
+        more = {"protocol": FEW_STEPS, "device": device, "data_dir": str(self.modules)}
+        files.write(self.folder / task.TASK, a_task(file, root=ROOT, workload=ranks, **more))
         return self
 
     def stand_in(self, source):

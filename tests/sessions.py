@@ -3,6 +3,7 @@
 import abc
 import itertools
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -271,23 +272,6 @@ class Answers(OneAfterTheOther):
 
 def a_look(used_bytes=0, uuid="GPU-a"):
     """What is seen of a GPU at rest, of which this much memory is in use."""
-    return GpuStates(
-        gpus=(
-            GpuState(
-                uuid=uuid,
-                utilization=0.0,
-                used_bytes=used_bytes,
-                processes=0,
-                ecc=None,
-                ecc_errors=None,
-                rows_broken=None,
-                mig=None,
-                persistence=None,
-                power_limit_w=None,
-                power_default_w=None,
-                pcie_width=None,
-                pcie_max_width=None,
-                absent={},
-            ),
-        )
-    )
+    seen = {"uuid": uuid, "utilization": 0.0, "used_bytes": used_bytes, "processes": 0}
+    nothing: dict[str, Any] = dict.fromkeys(GpuState.__struct_fields__)
+    return GpuStates(gpus=(GpuState(**(nothing | seen | {"absent": {}})),))

@@ -1,13 +1,10 @@
 """One launch of one workload, for real, and a driver of GPUs that says what a test wants."""
 
-import msgspec
 import pytest
 
 from ci_perf.launch.local import LocalLauncher
-from ci_perf.model.suite import PlannedWorkload
-from ci_perf.model.task import Task
 from tests import drivers
-from tests.launches import QUICK
+from tests.launches import a_task
 
 
 @pytest.fixture(scope="session")
@@ -29,17 +26,8 @@ def launch(tmp_path):
     def launch_source(source, *, timeout_s=20.0, environment=None):
         file = tmp_path / "it.py"
         file.write_text(source)
-        planned = PlannedWorkload(
-            id="it",
-            file=str(file),
-            description="",
-            parameters={"n": 1},
-            protocol=msgspec.structs.replace(QUICK, timeout_s=timeout_s),
-        )
-        task = Task(
-            workload=planned, index=0, device="cpu", root=str(tmp_path), data_dir=str(tmp_path)
-        )
-        return LocalLauncher(tmp_path, environment).launch(task)
+        todo = a_task(file, protocol={"timeout_s": timeout_s}, workload={"parameters": {"n": 1}})
+        return LocalLauncher(tmp_path, environment).launch(todo)
 
     return launch_source
 
@@ -49,17 +37,10 @@ def task(tmp_path):
     """Make a task of a workload that consists of this source, in a root of its own."""
 
     def make(name, source, **protocol):
-        root = tmp_path / name
-        root.mkdir(exist_ok=True)
-        (root / "it.py").write_text(source)
-        planned = PlannedWorkload(
-            id="it",
-            file=str(root / "it.py"),
-            description="",
-            parameters={},
-            protocol=msgspec.structs.replace(QUICK, monitor_hz=0, **protocol),
-        )
-        return Task(workload=planned, index=0, device="cpu", root=str(root), data_dir=str(tmp_path))
+        file = tmp_path / name / "it.py"
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(source)
+        return a_task(file, protocol={"monitor_hz": 0, **protocol}, data_dir=str(tmp_path))
 
     return make
 

@@ -21,125 +21,80 @@ def test_a_good_workload_has_a_result(launch):
     assert result.process.memory.device is None
 
 
-@pytest.mark.parametrize(
-    ("source", "phase", "reason"),
-    [
-        ("import nothing_like_it\n", Phase.IMPORT, "ModuleNotFoundError: No module named"),
-        ("import nothing_like_it\n", Phase.IMPORT, "`setup` in suite.toml.* `python_path`"),
-        (
-            "def build(context):\n    from os import nothing_like_it\n",
-            Phase.BUILD,
-            "ImportError: cannot import name .* `setup` in suite.toml",
-        ),
-        ("def broken(:\n", Phase.IMPORT, "SyntaxError: "),
-        ("raise SystemExit('no licence')\n", Phase.IMPORT, "SystemExit: no licence"),
-        ("x = 1\n", Phase.IMPORT, r"it\.py: expected a function `build\(context\)`, found none"),
-        ("build = 3\n", Phase.IMPORT, r"expected a function .*, found int"),
-        ("def build(context):\n    1 / 0\n", Phase.BUILD, "ZeroDivisionError"),
-        (
-            "def build(context):\n    return 3\n",
-            Phase.BUILD,
-            r"expected build\(\) to return a ci_perf.workload.Workload, found int",
-        ),
-        (
-            HEAD + "def build(c):\n    return Workload(step=print, items_per_step=0)\n",
-            Phase.BUILD,
-            "items_per_step: expected a number > 0, found 0",
-        ),
-        *(
-            (HEAD + PASS + f"def build(c):\n    return Workload(step=step, {given})\n", phase, said)
-            for given, phase, said in [
-                (
-                    "items_per_step=float('inf')",
-                    Phase.BUILD,
-                    "items_per_step: expected a finite number, found inf",
-                ),
-                (
-                    "items_per_step=float('nan')",
-                    Phase.BUILD,
-                    "items_per_step: expected a finite number, found nan",
-                ),
-                (
-                    "items_per_step='3'",
-                    Phase.BUILD,
-                    "items_per_step: expected a finite number, found '3'",
-                ),
-                (
-                    "items_per_epoch=0",
-                    Phase.BUILD,
-                    "items_per_epoch: expected a number > 0, or None, found 0",
-                ),
-                ("item_unit='a b'", Phase.BUILD, "item_unit: expected one word .*, found 'a b'"),
-                ("item_unit=''", Phase.BUILD, "item_unit: expected one word .*, found ''"),
-                ("item_unit=None", Phase.BUILD, "item_unit: expected one word .*, found None"),
-                ("teardown=3", Phase.BUILD, "teardown: expected a function, found int"),
-                (
-                    "loss=lambda: float('nan')",
-                    Phase.FINGERPRINT,
-                    "loss: expected a finite number, found nan",
-                ),
-                (
-                    "loss=lambda: -float('inf')",
-                    Phase.FINGERPRINT,
-                    "loss: expected a finite number, found -inf",
-                ),
-                (
-                    "loss=lambda: None",
-                    Phase.FINGERPRINT,
-                    "loss: expected a finite number, found None",
-                ),
-                (
-                    "loss=lambda: __import__('torch').ones(3)",
-                    Phase.FINGERPRINT,
-                    "loss: expected a finite number, found a tensor of 3 elements",
-                ),
-            ]
-        ),
-        (
-            HEAD + "def step():\n    raise ValueError('bad\\n  shape')\n" + BUILD,
-            Phase.FIRST_STEP,
-            "ValueError: bad shape",
-        ),
-        (
-            HEAD
-            + "import torch\ndef step():\n    torch.ones(2) + torch.ones(2, device='meta')\n"
-            + BUILD,
-            Phase.FIRST_STEP,
-            r"RuntimeError: .* device .*; next: in build, .*`tensor\.to\(context\.device\)`$",
-        ),
-        (
-            HEAD + "n = 0\ndef step():\n    global n\n    n += 1\n    assert n < 15, n\n" + BUILD,
-            Phase.WARMUP,
-            "AssertionError: 15",
-        ),
-        (
-            HEAD + "import os\ndef step():\n    os._exit(0)\n" + BUILD,
-            Phase.FIRST_STEP,
-            "ended with exit code 0 in phase first_step, without a result",
-        ),
-        (
-            HEAD + "import os\ndef step():\n    os._exit(7)\n" + BUILD,
-            Phase.FIRST_STEP,
-            "ended with exit code 7",
-        ),
-        (
-            HEAD + "import ctypes\ndef step():\n    ctypes.string_at(0)\n" + BUILD,
-            Phase.FIRST_STEP,
-            "ended by SIGSEGV",
-        ),
-        (
-            HEAD + "import os\ndef step():\n    os.kill(os.getpid(), 9)\n" + BUILD,
-            Phase.FIRST_STEP,
-            "ended by SIGKILL.*out-of-memory",
-        ),
-    ],
-)
-def test_every_way_to_fail_has_its_phase_and_reason(launch, source, phase, reason):
+NOTHING = "import nothing_like_it\n"
+DEVICES = "import torch\ndef step():\n    torch.ones(2) + torch.ones(2, device='meta')\n"
+LATER = "n = 0\ndef step():\n    global n\n    n += 1\n    assert n < 15, n\n"
+TENSOR = "__import__('torch').ones(3)"
+EXIT = "import os\ndef step():\n    os._exit({})\n"
+# What a file does: the reason, by phase.
+FAILING = {
+    Phase.IMPORT: {
+        NOTHING: "ModuleNotFoundError: No module named .* `setup` in suite.toml.* `python_path`",
+        "def broken(:\n": "SyntaxError: ",
+        "raise SystemExit('no licence')\n": "SystemExit: no licence",
+        "x = 1\n": r"it\.py: expected a function `build\(context\)`, found none",
+        "build = 3\n": r"expected a function .*, found int",
+    },
+    Phase.BUILD: {
+        f"def build(context):\n    from os {NOTHING}": "ImportError: cannot import .* `setup` in",
+        "def build(context):\n    1 / 0\n": "ZeroDivisionError",
+        "def build(context):\n    return 3\n": r"return a ci_perf.workload.Workload, found int",
+    },
+    Phase.FIRST_STEP: {
+        "def step():\n    raise ValueError('bad\\n  shape')\n": "ValueError: bad shape",
+        DEVICES: r"RuntimeError: .* device .*; next: in build, .*`tensor\.to\(context\.device\)`$",
+        EXIT.format(0): "ended with exit code 0 in phase first_step, without a result",
+        EXIT.format(7): "ended with exit code 7",
+        "import ctypes\ndef step():\n    ctypes.string_at(0)\n": "ended by SIGSEGV",
+        "import os\ndef step():\n    os.kill(os.getpid(), 9)\n": "ended by SIGKILL.*out-of-memory",
+    },
+    Phase.WARMUP: {LATER: "AssertionError: 15"},
+}
+# What a Workload is given.
+REFUSED = {
+    Phase.BUILD: {
+        "items_per_step=0": "items_per_step: expected a number > 0, found 0",
+        "items_per_step=float('inf')": "items_per_step: expected a finite number, found inf",
+        "items_per_step=float('nan')": "items_per_step: expected a finite number, found nan",
+        "items_per_step='3'": "items_per_step: expected a finite number, found '3'",
+        "items_per_epoch=0": "items_per_epoch: expected a number > 0, or None, found 0",
+        "item_unit='a b'": "item_unit: expected one word .*, found 'a b'",
+        "item_unit=''": "item_unit: expected one word .*, found ''",
+        "item_unit=None": "item_unit: expected one word .*, found None",
+        "teardown=3": "teardown: expected a function, found int",
+    },
+    Phase.FINGERPRINT: {
+        "loss=lambda: float('nan')": "loss: expected a finite number, found nan",
+        "loss=lambda: -float('inf')": "loss: expected a finite number, found -inf",
+        "loss=lambda: None": "loss: expected a finite number, found None",
+        f"loss=lambda: {TENSOR}": "loss: expected a finite number, found a tensor of 3 elements",
+    },
+}
+
+
+def fails(launch, source, phase, reason):
     trouble = launch(source)
 
     assert isinstance(trouble, TaskFailure)
     assert trouble.phase is phase
     assert re.search(reason, trouble.reason), trouble.reason
+
+
+@pytest.mark.parametrize(
+    ("phase", "source", "reason"),
+    [(phase, *each) for phase, sources in FAILING.items() for each in sources.items()],
+)
+def test_every_way_to_fail_has_its_phase_and_reason(launch, phase, source, reason):
+    fails(launch, HEAD + source + BUILD if "def step" in source else source, phase, reason)
+
+
+@pytest.mark.parametrize(
+    ("phase", "given", "reason"),
+    [(phase, *each) for phase, given in REFUSED.items() for each in given.items()],
+)
+def test_what_a_workload_is_given_is_examined(launch, phase, given, reason):
+    build = f"def build(c):\n    return Workload(step=step, {given})\n"
+    fails(launch, HEAD + PASS + build, phase, reason)
 
 
 def test_the_size_of_an_epoch_stands_in_the_result(launch):

@@ -1,24 +1,15 @@
 """`ci-perf doctor` as a person types it: on this machine, and beside a driver's library."""
 
 import json
-import os
-import subprocess
-import sys
 
 import pytest
 
 from tests import drivers
+from tests.processes import run_python
 
 
 def doctor(*arguments, **environment):
-    return subprocess.run(
-        [sys.executable, "-m", "ci_perf", "doctor", *arguments],
-        capture_output=True,
-        check=False,
-        env={**os.environ, **environment},
-        text=True,
-        timeout=120,
-    )
+    return run_python("-m", "ci_perf", "doctor", *arguments, **environment)
 
 
 def diagnosis(**environment):
@@ -29,27 +20,17 @@ def codes(found):
     return [finding["code"] for finding in found["findings"]]
 
 
-def test_this_machine_can_be_diagnosed():
-    done = doctor("--json")
+def test_this_machine_can_be_diagnosed_in_words_and_as_json():
+    done, text = doctor(CI_PERF_DOCTOR_JSON="1"), doctor().stdout
     found = json.loads(done.stdout)
 
     assert done.returncode == 0, done.stderr
-    assert found["type"] == "doctor"
-    assert found["schema_version"] == 1
+    assert (found["type"], found["schema_version"]) == ("doctor", 1)
     assert "cpu" in found["can_measure"]
     assert "cpu_works" in codes(found)
-
-
-def test_the_text_says_the_same_as_the_json():
-    text = doctor().stdout
-
     assert "can be measured on this machine" in text.splitlines()[0]
     assert "[cpu_works]" in text
     assert "\x1b" not in text  # no colours for a pipe
-
-
-def test_json_can_be_asked_for_by_the_environment():
-    assert json.loads(doctor(CI_PERF_DOCTOR_JSON="1").stdout)["type"] == "doctor"
 
 
 def test_a_broken_torch_is_exit_code_3_and_the_result_is_still_on_stdout(tmp_path):
@@ -61,8 +42,8 @@ def test_a_broken_torch_is_exit_code_3_and_the_result_is_still_on_stdout(tmp_pat
     assert codes(json.loads(done.stdout))[0] == "torch_broken"
 
 
-def test_a_gpu_machine_with_a_cpu_only_torch_is_named(nvml_library, a_cpu_build):
-    found = diagnosis(LD_LIBRARY_PATH=nvml_library, **a_cpu_build)
+def test_a_gpu_machine_with_a_cpu_only_torch_is_named(nvml_library, build_of_torch):
+    found = diagnosis(LD_LIBRARY_PATH=nvml_library, **build_of_torch(None))
 
     assert found["facts"]["graphics"]["nvml"] == {
         "state": "answered",
@@ -81,16 +62,16 @@ def test_the_torch_that_is_installed_here_is_judged_beside_a_driver(nvml_library
     assert codes(found)[0] == ("cuda_init_error" if built_for else "cpu_only_torch")
 
 
-def test_a_driver_too_old_for_torch_is_named(driver, a_cuda_build):
-    found = diagnosis(**driver.says(cuda=11040).environment, **a_cuda_build)
+def test_a_driver_too_old_for_torch_is_named(driver, build_of_torch):
+    found = diagnosis(**driver.says(cuda=11040).environment, **build_of_torch("12.8"))
 
     assert codes(found)[0] == "driver_too_old"
 
 
-def test_a_lost_gpu_is_listed_with_its_error(driver, a_cuda_build):
+def test_a_lost_gpu_is_listed_with_its_error(driver, build_of_torch):
     driver.says(fail={"nvmlDeviceGetHandleByIndex_v2": drivers.GPU_IS_LOST})
 
-    found = diagnosis(**driver.environment, **a_cuda_build)
+    found = diagnosis(**driver.environment, **build_of_torch("12.8"))
 
     (gpu,) = found["facts"]["graphics"]["nvml"]["gpus"]
     assert "GpuIsLost" in gpu["name"]
@@ -107,16 +88,6 @@ def test_each_refusal_of_nvml_is_told_apart(driver, code, trouble):
     found = diagnosis(**driver.environment)
 
     assert found["facts"]["graphics"]["nvml"]["trouble"] == trouble
-
-
-@pytest.fixture
-def a_cpu_build(build_of_torch):
-    return build_of_torch(None)
-
-
-@pytest.fixture
-def a_cuda_build(build_of_torch):
-    return build_of_torch("12.8")
 
 
 @pytest.fixture

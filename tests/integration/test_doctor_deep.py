@@ -2,14 +2,14 @@
 
 import json
 import os
-import subprocess
-import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from ci_perf.measuring.deep_checks import CHECKS
 from tests import drivers
+from tests.processes import run_python
 
 ROOT = Path(__file__).parents[2]
 OF_CPU = ["cpu_time", "cpu_neighbour"]
@@ -19,18 +19,7 @@ OF_GPU = ["known_kernel", "one_wait", "nvml_identity", "allocator", "gpu_neighbo
 @pytest.fixture
 def python(tmp_path):
     """Run a module of ours, with a folder of locks of its own."""
-
-    def run(*arguments, **environment):
-        return subprocess.run(
-            [sys.executable, "-m", *arguments],
-            capture_output=True,
-            check=False,
-            env={**os.environ, "CI_PERF_LOCK_DIR": str(tmp_path / "locks"), **environment},
-            text=True,
-            timeout=120,
-        )
-
-    return run
+    return partial(run_python, "-m", CI_PERF_LOCK_DIR=str(tmp_path / "locks"))
 
 
 @pytest.fixture

@@ -3,8 +3,6 @@
 import importlib.util
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import msgspec
@@ -13,6 +11,7 @@ import pytest
 
 from ci_perf.system import files
 from tests.comparisons import a_change, a_comparison
+from tests.processes import run_python
 from tests.projects import Project
 from tests.runs import HEAD_COMMIT, a_failed, a_measured, a_run
 
@@ -35,13 +34,7 @@ def project(tmp_path):
 
 def follow(name, folder):
     """Run a recipe."""
-    done = subprocess.run(
-        [sys.executable, "-c", RECIPES[name], "run.json"],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run_python("-c", RECIPES[name], "run.json", cwd=folder)
     assert done.returncode == 0, done.stderr
 
 

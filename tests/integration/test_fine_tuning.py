@@ -3,11 +3,11 @@
 import json
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests.processes import run_python
 
 ROOT = Path(__file__).parents[2]
 
@@ -62,31 +62,23 @@ VARIANTS = {
 @pytest.fixture(scope="module")
 def seen():
     """What one process saw of every variant, with warnings as errors."""
-    path = os.pathsep.join([str(ROOT / "workloads"), str(ROOT)])
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", SOURCE, json.dumps(VARIANTS)],
-        env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
+    done = run_python(
+        *("-W", "error", "-c", SOURCE, json.dumps(VARIANTS)),
+        PYTHONPATH=os.pathsep.join([str(ROOT / "workloads"), str(ROOT)]),
+        OMP_NUM_THREADS="1",
+        HF_HUB_OFFLINE="1",
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
 
-def test_a_step_learns_from_its_samples(seen):
-    first, last = seen["single"]["losses"][:4], seen["single"]["losses"][-4:]
+def test_a_step_learns_from_its_samples_by_its_seed(seen):
+    losses = seen["single"]["losses"]
 
-    assert sum(last) < sum(first)  # the same four batches, again and again
-
-
-def test_the_same_seed_gives_the_same_losses(seen):
-    assert seen["again"]["losses"] == seen["single"]["losses"]
-
-
-def test_another_seed_gives_other_losses(seen):
-    assert seen["another seed"]["losses"] != seen["single"]["losses"]
+    assert sum(losses[-4:]) < sum(losses[:4])  # the same four batches, again and again
+    assert seen["again"]["losses"] == losses
+    assert seen["another seed"]["losses"] != losses
+    assert seen["compiled"]["losses"] == pytest.approx(losses, rel=1e-3)
 
 
 def test_the_workload_says_what_it_is(seen):
@@ -96,10 +88,6 @@ def test_the_workload_says_what_it_is(seen):
     assert found["phases"] == ["data", "h2d", "forward", "backward", "optimizer"]
     assert found["epoch"] == 67_349
     assert 500_000 < found["parameters"] < 1_000_000
-
-
-def test_a_compiled_model_learns_the_same(seen):
-    assert seen["compiled"]["losses"] == pytest.approx(seen["single"]["losses"], rel=1e-3)
 
 
 @pytest.mark.parametrize("amp", ["bf16", "fp16"])

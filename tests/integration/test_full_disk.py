@@ -3,12 +3,12 @@
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests import repositories
+from tests.processes import run_python
 
 ROOT = Path(__file__).parents[2]
 SUITE = """
@@ -82,20 +82,13 @@ def on(disk, project, command, *, temporary=None):
     temporary = temporary or disk / "temporary"
     temporary.mkdir()
     outputs = [f"{disk}/{word}" if "." in word else word for word in command]
-    return subprocess.run(
-        [sys.executable, "-m", "ci_perf", *outputs],
+    return run_python(
+        *("-m", "ci_perf", *outputs),
         cwd=folder,
-        env={
-            **os.environ,
-            "CI_PERF_LOCK_DIR": str(disk / "locks"),
-            "PYTHONPATH": os.pathsep.join([str(hidden), str(ROOT)]),
-            "TMPDIR": str(temporary),
-            "CI_PERF_CHECK_OUTPUT": str(disk / "run.json"),
-        },
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
+        CI_PERF_LOCK_DIR=str(disk / "locks"),
+        PYTHONPATH=os.pathsep.join([str(hidden), str(ROOT)]),
+        TMPDIR=str(temporary),
+        CI_PERF_CHECK_OUTPUT=str(disk / "run.json"),
     )
 
 

@@ -3,14 +3,12 @@
 import textwrap
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from ci_perf.launch.local import LocalLauncher
 from ci_perf.model.process import Phase, WorkerResult
-from ci_perf.model.suite import PlannedWorkload
-from ci_perf.model.task import Task, TaskFailure
-from tests.launches import BUILD, HEAD, PASS, QUICK
+from ci_perf.model.task import TaskFailure
+from tests.launches import BUILD, HEAD, PASS, a_task
 
 # What `pip install -e` leaves in an environment: a finder that maps a package to its folder.
 EDITABLE = """
@@ -54,22 +52,8 @@ class Sides:
 
     def launch_base(self, **more):
         """Launch the head's workload as the base."""
-        planned = PlannedWorkload(
-            id="it",
-            file=str(self.file),
-            description="",
-            parameters={},
-            protocol=msgspec.structs.replace(QUICK, timeout_s=120.0),
-        )
-        task = Task(
-            workload=planned,
-            index=0,
-            device="cpu",
-            root=str(self.base),
-            data_dir=str(self.base),
-            foreign_root=str(self.head),
-            **more,
-        )
+        more |= {"protocol": {"timeout_s": 120.0}, "foreign_root": str(self.head)}
+        task = a_task(self.file, root=self.base, **more)
         environment = {"PYTHONPATH": f"{self.installed}:{Path(__file__).parents[2]}"}
         return LocalLauncher(self.base, environment).launch(task)
 
@@ -184,17 +168,13 @@ def test_a_workload_at_the_top_of_the_head_does_not_open_the_rest_of_it(sides):
     assert f"package ({sides.head}" in sides.launch_base().reason
 
 
-def test_what_is_installed_below_the_head_is_nobodys(sides):
+def test_a_base_inside_the_head_may_import_itself_and_what_is_installed_is_nobodys(sides):
     packages = sides.head / ".venv/lib/python3/site-packages"
-    sides.package(packages)
-    sides.workload(f"import sys; sys.path.append({str(packages)!r})\nimport package")
-
-    assert isinstance(sides.launch_base(), WorkerResult)
-
-
-def test_a_base_that_lies_inside_the_head_may_import_itself(sides):
     sides.base = sides.head / "tmp/base"
     sides.package(sides.base)
+    sides.package(packages, "installed")
+    path = f"import sys; sys.path.append({str(packages)!r})"
+    sides.workload(f"{path}\nimport package, installed")
 
     assert isinstance(sides.launch_base(), WorkerResult)
 

@@ -1,10 +1,7 @@
 """`ci-perf init` gives a repository its first workload and workflows, and breaks nothing."""
 
-import json
-import os
 import re
 import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
@@ -15,6 +12,7 @@ from ci_perf.gate import first_files
 from ci_perf.gate.first_files import EXAMPLE, IGNORED, RESULTS, SUITE, WORKFLOWS
 from ci_perf.model import codec
 from ci_perf.model.run import Run
+from tests.processes import run_python
 
 ROOT = Path(__file__).parents[2]
 ACTION = f"octo/ci_perf@{'1234567890' * 4}"
@@ -22,15 +20,7 @@ FILES = (EXAMPLE, SUITE, *WORKFLOWS, IGNORED)
 
 
 def ci_perf(folder, *arguments):
-    return subprocess.run(
-        [sys.executable, "-m", "ci_perf", *arguments],
-        capture_output=True,
-        check=False,
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        text=True,
-        timeout=300,
-    )
+    return run_python("-m", "ci_perf", *arguments, cwd=folder, PYTHONPATH=str(ROOT))
 
 
 @pytest.fixture
@@ -185,14 +175,8 @@ def test_the_example_can_be_measured_as_it_is_and_is_clean_code(repository):
     assert done.returncode == 0, done.stderr
     run = codec.decode((repository / "run.json").read_text(), Run, name="run.json")
     assert [measured.item_unit for measured in run.measured] == ["image"]
-    ruff = [sys.executable, "-m", "ruff", "check", "--isolated", "--select", "F,E,W,D1,I"]
-    checked = subprocess.run(
-        [*ruff, "--line-length", "100", "--output-format", "json", EXAMPLE],
-        capture_output=True,
-        check=False,
-        cwd=repository,
-    )
-    assert json.loads(checked.stdout) == []
+    ruff = ("-m", "ruff", "check", "--isolated", "--select", "F,E,W,D1,I", "--line-length", "100")
+    assert run_python(*ruff, EXAMPLE, cwd=repository).stdout == "All checks passed!\n"
 
 
 def test_the_workflows_are_those_that_the_examples_show():

@@ -12,7 +12,7 @@ import pytest
 from ci_perf.model.run import Run
 from ci_perf.model.validity import Status
 from ci_perf.system import files
-from tests.processes import is_alive, wait_until
+from tests.processes import is_alive, run_python, wait_until
 from tests.projects import GOOD, Project
 
 # A daemon in a session of its own, and a step that never ends.
@@ -123,11 +123,7 @@ def test_the_process_that_describes_the_machine_ends_with_its_parent(project):
 def test_a_worker_whose_parent_is_gone_before_it_listens_ends_itself(tmp_path):
     nobody = 0
 
-    done = subprocess.run(
-        [sys.executable, "-P", "-m", "ci_perf.measuring.worker", str(tmp_path), str(nobody)],
-        check=False,
-        capture_output=True,
-    )
+    done = run_python("-P", "-m", "ci_perf.measuring.worker", tmp_path, nobody)
 
     assert done.returncode == 1
     assert not list(tmp_path.iterdir())

@@ -9,11 +9,10 @@ import pytest
 from ci_perf.launch import exit_status, local, monitoring, run_task
 from ci_perf.launch.local import LocalLauncher
 from ci_perf.measuring import distrust
-from ci_perf.model.process import Exhausted, Phase, WorkerResult
-from ci_perf.model.suite import PlannedWorkload
-from ci_perf.model.task import GpuStates, MachineDescription, Task, TaskFailure
+from ci_perf.model.process import Exhausted, Phase
+from ci_perf.model.task import GpuStates, MachineDescription
 from tests import drivers
-from tests.launches import QUICK
+from tests.launches import a_task, failure_of, result_of
 
 BUILD = "from ci_perf.workload import Workload\ndef build(c):\n    return Workload(step=step)\n"
 # Room for a Python without torch, and for one with it.
@@ -60,37 +59,20 @@ def build(c):
 
 @pytest.fixture
 def task(tmp_path):
-    """Make a task of a workload that consists of this source."""
+    """Make a task of a workload that consists of this source; some import torch beside others."""
 
-    def make(source, *, name="it", monitor_hz=0, **protocol):
+    def make(source, *, name="it", **protocol):
         file = tmp_path / f"{name}.py"
         file.write_text(source)
-        planned = PlannedWorkload(
-            id=name,
-            file=str(file),
-            description="",
-            parameters={},
-            # Some import torch, beside others that do.
-            protocol=msgspec.structs.replace(
-                QUICK, **{"timeout_s": 60, "monitor_hz": monitor_hz, **protocol}
-            ),
-        )
-        root = str(tmp_path)
-        return Task(workload=planned, index=0, device="cpu", root=root, data_dir=root)
+        settings = {"timeout_s": 60, "monitor_hz": 0, **protocol}
+        return a_task(file, protocol=settings, workload={"id": name})
 
     return make
 
 
-def failure_of(outcome):
-    """Return the failure; a result would be a surprise."""
-    assert isinstance(outcome, TaskFailure)
-    return outcome
-
-
 def process_of(outcome):
     """Return what was measured; failure would be a surprise."""
-    assert isinstance(outcome, WorkerResult), outcome.reason
-    return outcome.process
+    return result_of(outcome).process
 
 
 def exhausted(failure):
@@ -108,29 +90,28 @@ def test_processes_of_multiprocessing_find_what_the_workload_file_defines(task, 
     assert process.timed.block_s
 
 
-def test_a_limit_of_memory_makes_a_failure_that_says_so(task, tmp_path):
-    hog = "def step():\n    bytearray(64 * 2**30)\n"
+@pytest.mark.parametrize(
+    ("imported", "takes", "limit", "reason"),
+    [
+        ("", "bytearray(64 * 2**30)", 4 * GIB, "MemoryError"),
+        ("import torch\n", "torch.empty(2**36, dtype=torch.uint8)", 16 * GIB, "can't allocate mem"),
+    ],
+    ids=["Python", "torch"],
+)
+def test_a_limit_of_memory_makes_a_failure_that_says_so(
+    task, tmp_path, imported, takes, limit, reason
+):
+    hog = f"{imported}def step():\n    {takes}\n"
 
     failure = failure_of(
-        LocalLauncher(tmp_path).launch(task(hog + BUILD, memory_limit_bytes=4 * GIB))
-    )
-
-    assert (failure.phase, failure.reason) == (Phase.FIRST_STEP, "MemoryError")
-    assert exhausted(failure).kind == "limit"
-    assert exhausted(failure).host_rss_peak_bytes > 2**20
-    assert exhausted(failure).device is None
-
-
-def test_memory_that_torch_cannot_have_is_the_same(task, tmp_path):
-    hog = "import torch\ndef step():\n    torch.empty(2**36, dtype=torch.uint8)\n"
-
-    failure = failure_of(
-        LocalLauncher(tmp_path).launch(task(hog + BUILD, memory_limit_bytes=16 * GIB))
+        LocalLauncher(tmp_path).launch(task(hog + BUILD, memory_limit_bytes=limit))
     )
 
     assert failure.phase is Phase.FIRST_STEP
-    assert "can't allocate memory" in failure.reason
+    assert reason in failure.reason
     assert exhausted(failure).kind == "limit"
+    assert exhausted(failure).host_rss_peak_bytes > 2**20
+    assert exhausted(failure).device is None
 
 
 def test_a_gpu_without_memory_is_told_from_a_host_without(task, tmp_path):
@@ -200,16 +181,9 @@ def test_compiled_code_is_kept_from_one_process_of_a_workload_to_the_next(task, 
         )
     with local.launcher(tmp_path) as launcher:
         later = failure_of(launcher.launch(task(CACHED, name="one"))).reason
+    without_a_place = failure_of(LocalLauncher(tmp_path).launch(task(CACHED, name="one"))).reason
 
-    assert (first, second, other, later) == (NEW, OLD, NEW, NEW)
-
-
-def test_without_a_place_for_it_compiled_code_ends_with_its_process(task, tmp_path):
-    launcher = LocalLauncher(tmp_path)
-
-    reasons = [failure_of(launcher.launch(task(CACHED))).reason for _ in range(2)]
-
-    assert reasons == [NEW, NEW]
+    assert (first, second, other, later, without_a_place) == (NEW, OLD, NEW, NEW, NEW)
 
 
 def test_a_process_knows_whether_compiled_code_was_there_when_it_came(task, tmp_path):
@@ -229,12 +203,6 @@ def test_what_the_monitor_saw_is_kept_with_the_process(task, tmp_path):
     assert watched.evidence.trouble == ""
     assert watched.evidence.host.wall_s > 0
     assert alone.evidence is None
-
-
-@pytest.fixture
-def driver(tmp_path):
-    (tmp_path / "nvml").mkdir()
-    return drivers.Driver(drivers.build(tmp_path / "nvml"), tmp_path / "state")
 
 
 def test_the_gpus_of_a_task_are_looked_at_before_it_and_watched_beside_it(task, tmp_path, driver):

@@ -20,62 +20,42 @@ def in_place_of_torch(tmp_path, monkeypatch):
     return write
 
 
-def test_the_installed_torch_describes_itself():
+def test_the_installed_torch_describes_itself_and_not_a_file_of_the_working_folder(
+    tmp_path, monkeypatch
+):
+    (tmp_path / "torch.py").write_text("raise RuntimeError('not me')")
+    monkeypatch.chdir(tmp_path)
+
     found = library_probe.torch_facts()
 
     assert isinstance(found, TorchBuild)
     assert found.version[0].isdigit()
 
 
-def test_a_torch_that_fails_to_import_is_broken_with_its_reason(in_place_of_torch):
-    in_place_of_torch("raise OSError('libcudart.so.12: cannot open shared object file')")
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("raise OSError('libcudart.so.12: not found')", "OSError: libcudart.so.12: not found"),
+        ("import module_that_torch_needs", "No module named 'module_that_torch_needs'"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGILL)", "SIGILL"),
+        ("import os; os._exit(0)", ""),
+        ("print('I am somebody else')", "__version__"),
+        ("raise ModuleNotFoundError('No module named torch', name='torch')", None),
+    ],
+    ids=["fails", "lacks a module", "is killed", "leaves", "is another module", "is not there"],
+)
+def test_a_torch_that_cannot_be_imported_is_broken_with_its_reason_or_missing(
+    in_place_of_torch, text, reason
+):
+    in_place_of_torch(text)
 
     found = library_probe.torch_facts()
 
-    assert found == TorchBroken(reason="OSError: libcudart.so.12: cannot open shared object file")
-
-
-def test_a_torch_that_lacks_a_module_of_its_own_is_broken_not_missing(in_place_of_torch):
-    in_place_of_torch("import module_that_torch_needs")
-
-    assert isinstance(library_probe.torch_facts(), TorchBroken)
-
-
-def test_no_torch_at_all_is_missing(in_place_of_torch):
-    in_place_of_torch("raise ModuleNotFoundError('No module named torch', name='torch')")
-
-    assert library_probe.torch_facts() == TorchMissing()
-
-
-def test_a_torch_that_kills_its_process_is_broken_with_the_signal(in_place_of_torch):
-    in_place_of_torch("import os, signal; os.kill(os.getpid(), signal.SIGILL)")
-
-    found = library_probe.torch_facts()
-
-    assert isinstance(found, TorchBroken)
-    assert "SIGILL" in found.reason
-
-
-def test_a_torch_that_leaves_without_a_word_is_broken(in_place_of_torch):
-    in_place_of_torch("import os; os._exit(0)")
-
-    assert isinstance(library_probe.torch_facts(), TorchBroken)
-
-
-def test_an_unrelated_module_called_torch_is_broken(in_place_of_torch):
-    in_place_of_torch("print('I am somebody else')")
-
-    found = library_probe.torch_facts()
-
-    assert isinstance(found, TorchBroken)
-    assert "__version__" in found.reason
-
-
-def test_a_file_torch_in_the_working_folder_is_not_torch(tmp_path, monkeypatch):
-    (tmp_path / "torch.py").write_text("raise RuntimeError('not me')")
-    monkeypatch.chdir(tmp_path)
-
-    assert isinstance(library_probe.torch_facts(), TorchBuild)
+    if reason is None:
+        assert found == TorchMissing()
+    else:
+        assert isinstance(found, TorchBroken)
+        assert reason in found.reason
 
 
 def test_a_library_that_hangs_is_given_up(in_place_of_torch):

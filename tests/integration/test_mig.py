@@ -1,13 +1,11 @@
 """A part of a GPU is known by what NVML says, through the real pynvml and NVML's C interface."""
 
 import json
-import os
-import subprocess
-import sys
 
 import pytest
 
 from tests import drivers
+from tests.processes import run_python
 
 ASK = """
 import json, sys
@@ -19,14 +17,8 @@ H200 = "NVIDIA H200"
 
 
 def identify(driver, uuid, model=H200, *, visible=""):
-    environment = {**os.environ, **driver.environment, "CUDA_VISIBLE_DEVICES": visible}
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", ASK, uuid, model],
-        env=environment,
-        stdout=subprocess.PIPE,
-        check=True,
-    )
-    return tuple(json.loads(done.stdout))
+    environment = {**driver.environment, "CUDA_VISIBLE_DEVICES": visible}
+    return tuple(json.loads(run_python("-P", "-c", ASK, uuid, model, **environment).stdout))
 
 
 def test_a_whole_gpu_is_no_instance(driver):

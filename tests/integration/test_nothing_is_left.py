@@ -9,9 +9,7 @@ import pytest
 
 from ci_perf.launch.local import LocalLauncher
 from ci_perf.model.process import WorkerResult
-from ci_perf.model.suite import PlannedWorkload
-from ci_perf.model.task import Task
-from tests.launches import BUILD, HEAD, PASS, QUICK
+from tests.launches import BUILD, HEAD, PASS, a_task
 from tests.processes import is_alive, wait_until
 
 
@@ -101,16 +99,7 @@ def test_a_worker_ends_with_its_parent(tmp_path, use_tempdir):
     parent = os.fork()
     if parent == 0:
         try:
-            planned = PlannedWorkload(
-                id="it",
-                file=str(tmp_path / "it.py"),
-                description="",
-                parameters={},
-                protocol=QUICK,
-            )
-            LocalLauncher(tmp_path).launch(
-                Task(workload=planned, index=0, device="cpu", root=".", data_dir=".")
-            )
+            LocalLauncher(tmp_path).launch(a_task(tmp_path / "it.py"))
         finally:
             os._exit(0)
     wait_until(lambda: note.exists() and note.read_text())

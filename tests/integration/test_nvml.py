@@ -95,9 +95,11 @@ def test_a_gpu_says_who_it_is_and_what_it_can(driver, read):
     assert (gpu["absent"], gpu["lost"]) == ({}, "")
 
 
-def test_readings_come_in_the_units_of_their_names(driver, read):
+def test_readings_and_counters_come_in_the_units_of_their_names(driver, read):
     driver.says(util=37, sm_clock=1755, mem_clock=2619, temperature=61, power_mw=250_500)
     driver.says(power_limit_mw=600_000, processes=2, pcie_generation=4, pcie_width=8)
+    driver.says(energy_mj=2_500, violation_thermal=1_500_000_000, ecc_errors=3)
+    driver.says(mem_used=10 * 2**20, mem_reserved=500 * 2**20)
 
     gpu = read(driver)
 
@@ -105,30 +107,13 @@ def test_readings_come_in_the_units_of_their_names(driver, read):
     assert (gpu["sm_clock_mhz"], gpu["memory_clock_mhz"]) == (1755, 2619)
     assert (gpu["temperature_c"], gpu["power_w"], gpu["power_limit_w"]) == (61, 250.5, 600)
     assert (gpu["processes"], gpu["pcie_generation"], gpu["pcie_width"]) == (2, 4, 8)
-
-
-def test_counters_come_in_the_units_of_their_names(driver, read):
-    driver.says(energy_mj=2_500, violation_thermal=1_500_000_000, ecc_errors=3)
-
-    gpu = read(driver)
-
-    assert gpu["energy_j"] == 2.5
-    assert gpu["violations_s"]["thermal"] == 1.5
-    assert sorted(gpu["violations_s"]) == [
-        "board_limit",
-        "low_utilization",
-        "power",
-        "reliability",
-        "sync_boost",
-        "thermal",
-    ]
-    assert gpu["ecc_errors"] == 3
-
-
-def test_what_the_driver_keeps_for_itself_is_not_counted_as_used(driver, read):
-    driver.says(mem_used=10 * 2**20, mem_reserved=500 * 2**20)
-
-    assert read(driver)["used_bytes"] == 10 * 2**20
+    assert (gpu["energy_j"], gpu["ecc_errors"]) == (2.5, 3)
+    # Not what the driver keeps for itself.
+    assert gpu["used_bytes"] == 10 * 2**20
+    assert gpu["violations_s"].pop("thermal") == 1.5
+    assert gpu["violations_s"].keys() == {
+        *("board_limit", "low_utilization", "power", "reliability", "sync_boost")
+    }
 
 
 def test_an_old_driver_is_asked_in_the_older_form(old_driver, read):
@@ -142,72 +127,42 @@ def test_an_old_driver_is_asked_in_the_older_form(old_driver, read):
     assert gpu["absent"] == {}
 
 
-def test_every_reason_for_the_clocks_has_a_name(driver, read):
-    driver.says(event_reasons=0x1FF | 1 << 40)  # and one that is not known yet
+def test_what_changes_is_read_anew(driver, reading):
+    reader = reading(driver)
+    (before,) = reader.read()
+    driver.says(rows_pending=1, mig=1, event_reasons=0x1FF | 1 << 40)  # and one that is not known
+    (after,) = reader.read()
 
-    assert read(driver)["event_reasons"] == [
-        "gpu_idle",
-        "applications_clocks",
-        "sw_power_cap",
-        "hw_slowdown",
-        "sync_boost",
-        "sw_thermal_slowdown",
-        "hw_thermal_slowdown",
-        "hw_power_brake",
-        "display_clocks",
+    assert (before["rows_broken"], after["rows_broken"], after["mig"]) == (False, True, True)
+    assert after["event_reasons"] == [
+        *("gpu_idle", "applications_clocks", "sw_power_cap", "hw_slowdown", "sync_boost"),
+        *("sw_thermal_slowdown", "hw_thermal_slowdown", "hw_power_brake", "display_clocks"),
     ]
 
 
-def test_rows_that_wait_to_be_replaced_are_broken(driver, read):
-    assert read(driver)["rows_broken"] is False
-    assert read(driver.says(rows_pending=1))["rows_broken"] is True
+def test_what_is_not_supported_is_absent_with_the_reason(driver, read):
+    """Which of them answers for which name, the readings above tell by their numbers."""
+    asked = (
+        *("Name", "UUID", "UtilizationRates", "ClockInfo", "MaxClockInfo", "Temperature"),
+        *("PowerUsage", "EnforcedPowerLimit", "PowerManagementDefaultLimit", "MigMode", "EccMode"),
+        *("TotalEnergyConsumption", "CurrentClocksEventReasons", "ComputeRunningProcesses_v3"),
+        *("TotalEccErrors", "RemappedRows", "PersistenceMode", "CurrPcieLinkGeneration"),
+        *("CurrPcieLinkWidth", "MaxPcieLinkGeneration", "MaxPcieLinkWidth"),
+    )
+    fail = {f"nvmlDeviceGet{name}": drivers.NOT_SUPPORTED for name in asked}
 
+    gpu = read(driver.says(fail=fail))
 
-@pytest.mark.parametrize(
-    ("function", "name"),
-    [
-        ("nvmlDeviceGetName", "name"),
-        ("nvmlDeviceGetUUID", "uuid"),
-        ("nvmlDeviceGetUtilizationRates", "utilization"),
-        ("nvmlDeviceGetClockInfo", "sm_clock_mhz"),
-        ("nvmlDeviceGetMaxClockInfo", "sm_clock_max_mhz"),
-        ("nvmlDeviceGetClockInfo", "memory_clock_mhz"),
-        ("nvmlDeviceGetTemperature", "temperature_c"),
-        ("nvmlDeviceGetPowerUsage", "power_w"),
-        ("nvmlDeviceGetEnforcedPowerLimit", "power_limit_w"),
-        ("nvmlDeviceGetPowerManagementDefaultLimit", "power_default_w"),
-        ("nvmlDeviceGetTotalEnergyConsumption", "energy_j"),
-        ("nvmlDeviceGetCurrentClocksEventReasons", "event_reasons"),
-        ("nvmlDeviceGetComputeRunningProcesses_v3", "processes"),
-        ("nvmlDeviceGetMigMode", "mig"),
-        ("nvmlDeviceGetEccMode", "ecc"),
-        ("nvmlDeviceGetTotalEccErrors", "ecc_errors"),
-        ("nvmlDeviceGetRemappedRows", "rows_broken"),
-        ("nvmlDeviceGetPersistenceMode", "persistence"),
-    ],
-)
-def test_what_is_not_supported_is_absent_with_the_reason(driver, read, function, name):
-    gpu = read(driver.says(fail={function: drivers.NOT_SUPPORTED}))
-
-    assert gpu[name] is None
-    assert gpu["absent"][name] == "Not Supported"
-    assert gpu["lost"] == ""
-
-
-@pytest.mark.parametrize(
-    ("kind", "name"),
-    [
-        ("CurrPcieLinkGeneration", "pcie_generation"),
-        ("CurrPcieLinkWidth", "pcie_width"),
-        ("MaxPcieLinkGeneration", "pcie_max_generation"),
-        ("MaxPcieLinkWidth", "pcie_max_width"),
-    ],
-)
-def test_a_link_that_is_not_there_is_absent(driver, read, kind, name):
-    gpu = read(driver.says(fail={f"nvmlDeviceGet{kind}": drivers.NOT_SUPPORTED}))
-
-    assert gpu[name] is None
-    assert "Not Supported" in gpu["absent"].values()
+    missing = {name for name, value in gpu.items() if value is None}
+    assert missing >= {
+        *("name", "uuid", "utilization", "sm_clock_mhz", "sm_clock_max_mhz", "memory_clock_mhz"),
+        *("temperature_c", "power_w", "power_limit_w", "power_default_w", "energy_j", "mig", "ecc"),
+        *("event_reasons", "processes", "ecc_errors", "rows_broken", "persistence"),
+        *("pcie_generation", "pcie_width", "pcie_max_generation", "pcie_max_width"),
+    }
+    assert {name for name in missing if "pcie" not in name} <= gpu["absent"].keys()
+    assert set(gpu["absent"].values()) == {"Not Supported"}
+    assert (gpu["lost"], gpu["total_bytes"]) == ("", 141 * 2**30)
 
 
 def test_memory_that_neither_form_knows_is_absent(driver, read):
@@ -271,25 +226,25 @@ def test_a_uuid_that_no_gpu_has_is_named(driver, read):
     assert gpu["absent"]["power_w"] == "GPU-of-somebody-else: Not Found"
 
 
-@pytest.mark.parametrize(
-    ("keys", "name"),
-    [
-        ({"util": 101}, "utilization"),
-        ({"sm_clock": 0xFFFFFFFF}, "sm_clock_mhz"),
-        ({"mem_clock": 0xFFFFFFFF}, "memory_clock_mhz"),
-        ({"temperature": 0xFFFFFFFF}, "temperature_c"),
-        ({"power_mw": 0xFFFFFFFF}, "power_w"),
-        ({"power_limit_mw": 0xFFFFFFFF}, "power_limit_w"),
-        ({"energy_mj": 0xFFFFFFFFFFFFFFFF}, "energy_j"),
-        ({"ecc_errors": 0xFFFFFFFFFFFFFFFF}, "ecc_errors"),
-        ({"mem_used": 2**60}, "used_bytes"),
-    ],
-)
-def test_a_number_that_cannot_be_is_absent_and_shown(driver, read, keys, name):
-    gpu = read(driver.says(**keys))
+def test_a_number_that_cannot_be_is_absent_and_shown(driver, read):
+    most, longest = 0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF
+    wrong = {
+        "utilization": ("util", 101),
+        "sm_clock_mhz": ("sm_clock", most),
+        "memory_clock_mhz": ("mem_clock", most),
+        "temperature_c": ("temperature", most),
+        "power_w": ("power_mw", most),
+        "power_limit_w": ("power_limit_mw", most),
+        "energy_j": ("energy_mj", longest),
+        "ecc_errors": ("ecc_errors", longest),
+        "used_bytes": ("mem_used", 2**60),
+    }
 
-    assert gpu[name] is None
-    assert str(*keys.values()) in gpu["absent"][name]
+    gpu = read(driver.says(**dict(wrong.values())))
+
+    for name, (_, number) in wrong.items():
+        assert gpu[name] is None
+        assert str(number) in gpu["absent"][name]
 
 
 def test_torch_leaves_out_the_prefix_of_a_uuid(driver, read):
@@ -310,22 +265,14 @@ def test_a_mig_instance_says_what_it_can(driver, read, asked_for):
     assert gpu["absent"]["utilization"] == "Not Supported"
 
 
-def test_a_gpu_that_is_cut_into_instances_says_so(driver, read):
-    assert read(driver.says(mig=1))["mig"] is True
-
-
-def test_each_gpu_speaks_for_itself(driver, reading):
+def test_each_gpu_speaks_for_itself_also_beside_one_that_is_lost(driver, reading):
     driver.says(count=2, **{"1.uuid": "GPU-1", "1.temperature": 90})
+    reader = reading(driver, "GPU-1", drivers.UUID)
 
-    second, first = reading(driver, "GPU-1", drivers.UUID).read()
-
+    second, first = reader.read()
     assert (first["temperature_c"], second["temperature_c"]) == (40, 90)
 
-
-def test_a_lost_gpu_does_not_silence_its_neighbour(driver, reading):
-    driver.says(count=2, **{"1.uuid": "GPU-1", "1.fail.gpu": drivers.GPU_IS_LOST})
-
-    second, first = reading(driver, "GPU-1", drivers.UUID).read()
-
+    driver.says(**{"1.fail.gpu": drivers.GPU_IS_LOST})
+    second, first = reader.read()
     assert (first["lost"], second["lost"]) == ("", "GPU is lost")
     assert (first["temperature_c"], second["temperature_c"]) == (40, None)

@@ -4,8 +4,6 @@ import json
 import os
 import re
 import signal
-import subprocess
-import sys
 import threading
 from pathlib import Path
 
@@ -16,6 +14,8 @@ from ci_perf.errors import CannotWriteError, UsageError
 from ci_perf.model.comparison import Verdict
 from ci_perf.session import Listener
 from ci_perf.system import processes
+from tests import repositories
+from tests.processes import run_python
 from tests.projects import SLOW_STEP, Project
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -34,9 +34,7 @@ def project(tmp_path, monkeypatch):
 
 def execute(cells):
     """Run pieces of code in one namespace, in a Python of their own; return what they print."""
-    done = subprocess.run(
-        [sys.executable, "-c", "\n".join(cells)], capture_output=True, text=True, check=False
-    )
+    done = run_python("-c", "\n".join(cells))
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -62,21 +60,16 @@ def test_the_notebook_runs(project):
     assert list(project.root.glob("baselines/*/smoke/sums.json"))
 
 
-def test_importing_the_package_imports_nothing_heavy():
+def test_importing_the_package_imports_nothing_heavy_and_its_functions_stay_functions():
     code = "import sys, ci_perf; print(*sorted(name for name in sys.modules if '.' not in name))"
-
-    loaded = set(execute([code]).split())
-
-    assert loaded.isdisjoint({"click", "msgspec", "rich", "torch", "pandas", "numpy"})
-
-
-def test_functions_stay_functions_when_packages_of_their_name_are_imported():
-    code = """
-import ci_perf, ci_perf.measuring, ci_perf.judging
-from ci_perf.measuring import worker
+    also = """
+import ci_perf.measuring, ci_perf.judging
 assert all(callable(getattr(ci_perf, name)) for name in ci_perf.__all__ if name[0] != "_")
 """
-    execute([code])
+
+    loaded = set(execute([code, also]).split())
+
+    assert loaded.isdisjoint({"click", "msgspec", "rich", "torch", "pandas", "numpy"})
 
 
 class Notes(Listener):
@@ -122,19 +115,16 @@ def test_a_check_without_baselines_is_a_value_and_no_exception():
     assert ci_perf.compare(checked.run).exit_code == 3
 
 
-@pytest.mark.usefixtures("project")
-def test_the_base_is_launched_beside_the_head_and_its_checkout_is_gone():
-    who = "-c user.name=Robin -c user.email=robin@example.invalid"
-    for line in ("init -q", "add .", *[f"{who} commit -q --allow-empty -m One"] * 2):
-        subprocess.run(["git", *line.split()], check=True)
+def test_the_base_is_launched_beside_the_head_and_its_checkout_is_gone(project):
+    repository = repositories.Repository(project.root)
+    repository.ask("init", "--quiet")
+    repository.commit()
+    repository.commit()
 
     checked = ci_perf.check(wait_s=0, against="HEAD~1", budget_s=1, all_workloads=True)
 
     assert checked.run.interleaved is not None
-    worktrees = subprocess.run(
-        ["git", "worktree", "list"], check=True, capture_output=True, text=True
-    )
-    assert len(worktrees.stdout.splitlines()) == 1
+    assert len(repository.worktrees()) == 1
 
 
 def children():

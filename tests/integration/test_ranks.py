@@ -147,34 +147,28 @@ def test_ranks_are_told_who_they_are_and_their_result_is_taken(launch, tmp_path)
     assert not (launch.folder / task.FAILURE).exists()
 
 
-def test_a_rank_that_is_killed_is_the_cause_and_not_who_complains(launch):
-    launch.stand_in(
-        "if rank == 1:\n    wait_for('pid.0')\n    os.kill(os.getpid(), signal.SIGKILL)" + COMPLAIN
-    )
+KILLED = "os.kill(os.getpid(), signal.SIGKILL)"
+RAISES = "tell('ValueError: boom')"
+
+
+@pytest.mark.parametrize(
+    ("ends", "other", "reason"),
+    [
+        (KILLED, COMPLAIN, "the process was ended by SIGKILL"),
+        (RAISES, COMPLAIN, "ValueError: boom"),
+        (RAISES, HANG, "ValueError: boom"),
+    ],
+    ids=["killed", "raises", "raises while the other hangs"],
+)
+def test_a_rank_that_ends_is_the_cause_and_the_others_are_ended(launch, ends, other, reason):
+    launch.stand_in(f"if rank == 1:\n    wait_for('pid.0')\n    {ends}\n{other}")
 
     ended = launch.run()
 
     assert ended.code == 1
     assert launch.trouble.phase is Phase.TIMED
-    assert launch.trouble.reason.startswith("rank 1 of 2: the process was ended by SIGKILL")
+    assert launch.trouble.reason.startswith(f"rank 1 of 2: {reason}")
     assert launch.trouble.output == "rank 1 was here\n"
-
-
-def test_an_exception_of_one_rank_is_the_cause_and_not_who_complains(launch):
-    launch.stand_in("if rank == 1:\n    wait_for('pid.0')\n    tell('ValueError: boom')" + COMPLAIN)
-
-    launch.run()
-
-    assert launch.trouble.reason == "rank 1 of 2: ValueError: boom"
-    assert launch.trouble.output == "rank 1 was here\n"
-
-
-def test_the_others_are_ended_when_one_rank_fails(launch):
-    launch.stand_in("if rank == 1:\n    wait_for('pid.0')\n    tell('ValueError: boom')\n" + HANG)
-
-    launch.run()
-
-    assert launch.trouble.reason == "rank 1 of 2: ValueError: boom"
     assert not any(is_alive(pid) for pid in launch.pids)
 
 
@@ -239,33 +233,21 @@ def seen(tmp_path_factory):
     return [json.loads(path.read_text()) for path in paths]
 
 
-def test_ranks_agree_on_the_largest_value_and_hear_all(seen):
-    assert [facts["maximum"] for facts in seen] == [10.0, 10.0]
-    assert [facts["gathered"] for facts in seen] == [[0.0, 1.0]] * 2
-
-
-def test_ranks_say_how_many_they_are_and_what_connects_them(seen):
+def test_ranks_hear_each_other_and_know_who_connects_them(seen):
+    first, second = seen
     for facts in seen:
+        assert (facts["maximum"], facts["gathered"]) == (10.0, [0.0, 1.0])
         assert (facts["world_size"], facts["restarts"], facts["described"]) == (2, 0, "gloo")
+    # The second sleeps for 0.3 s; how late the first is, nobody knows.
+    assert first["skew_s"] == second["skew_s"] > 0.1
 
 
-def test_the_skew_of_ranks_is_the_same_in_each_and_as_long_as_the_last_one_takes(seen):
-    (skew_s,) = {facts["skew_s"] for facts in seen}
+def test_ranks_learn_from_different_samples_and_a_step_by_themselves_does_not_part_them(seen):
+    losses, weights = seen[0]["losses"], seen[0]["weights"]
 
-    assert skew_s > 0.1  # the second sleeps for 0.3 s; how late the first is, nobody knows
-
-
-def test_ranks_of_a_fine_tuning_learn_from_different_samples(seen):
-    first, second = seen[0]["losses"]
-
-    assert first != second
+    assert losses[0] != losses[1]
+    assert weights[0] == weights[1]
     assert seen[0]["items"] == 4
-
-
-def test_a_step_without_communication_does_not_part_the_ranks(seen):
-    first, second = seen[0]["weights"]
-
-    assert first == second
 
 
 @pytest.mark.parametrize("name", ["whole", "halves"])

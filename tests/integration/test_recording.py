@@ -8,11 +8,10 @@ import pytest
 from ci_perf.launch.local import LocalLauncher
 from ci_perf.measuring.recording import Steps
 from ci_perf.model.program import blob, listing
-from ci_perf.model.suite import PlannedWorkload
-from ci_perf.model.task import MachineDescription, Task
+from ci_perf.model.task import MachineDescription
 from ci_perf.program import proof
 from ci_perf.workload import Workload
-from tests.launches import BUILD, HEAD, PASS, QUICK, result_of
+from tests.launches import BUILD, HEAD, PASS, a_task, result_of
 
 
 @pytest.fixture
@@ -28,23 +27,9 @@ def record(tmp_path):
             path.write_text(text)
         for name, target in dict(links).items():
             (root / name).symlink_to(target)
-        planned = PlannedWorkload(
-            id="it",
-            file=str(root / "it.py"),
-            description="",
-            parameters={},
-            protocol=msgspec.structs.replace(QUICK, timeout_s=timeout_s, monitor_hz=0),
-            **more,
-        )
-        task = Task(
-            workload=planned,
-            index=0,
-            device="cpu",
-            root=str(root),
-            data_dir=str(root),
-            record=True,
-            record_steps=steps,
-        )
+        protocol = {"timeout_s": timeout_s, "monitor_hz": 0}
+        recording = {"record": True, "record_steps": steps}
+        task = a_task(root / "it.py", protocol=protocol, workload=more, **recording)
         program = result_of(LocalLauncher(root, environment).launch(task)).program
         assert program is not None
         return program
@@ -144,10 +129,14 @@ def step():
     assert {"called", "forever"} <= {*units(program, "it.py")}
 
 
-def test_code_that_somebody_holds_counts_as_executed(record):
+def test_code_that_somebody_holds_counts_as_executed_in_as_many_steps_as_are_wanted(record):
     source = f"{HEAD}{PASS}def held(): pass\ndef free(): pass\nC = held.__code__\n{BUILD}"
 
-    assert units(record(source), "it.py") == [":", "build", "held", "step"]
+    program = record(source, steps=2000)
+
+    assert units(program, "it.py") == [":", "build", "held", "step"]
+    assert program.steps >= 2000
+    assert program.obstacles == ()
 
 
 def test_files_folders_links_and_what_is_not_there_are_recorded(record):
@@ -208,7 +197,11 @@ def test_variables_that_are_read_are_recorded(record):
 
 
 @pytest.mark.parametrize(
-    "line", ["import sys; sys._getframe().f_lineno", "step.__doc__", "getattr(step, '__doc__')"]
+    "line",
+    [
+        *("import sys; sys._getframe().f_lineno", "step.__doc__", "getattr(step, '__doc__')"),
+        "open(__file__).read()",
+    ],
 )
 def test_sources_count_as_a_whole_where_positions_or_docstrings_are_visible(record, line):
     program = record(f"{HEAD}{PASS}{line}\n{BUILD}")
@@ -248,19 +241,6 @@ def test_a_source_whose_lines_may_act_counts_as_a_whole(record, line):
     program = record(source, files={"helper.py": helper.replace("__file__", '"it.py"')})
 
     assert {"it.py", "helper.py"} & {n for n, f in program.files.items() if f.units is None}
-
-
-def test_a_source_that_is_read_counts_as_a_whole(record):
-    program = record(f"{HEAD}{PASS}open(__file__).read()\n{BUILD}")
-
-    assert program.files["it.py"].units is None
-
-
-def test_a_recording_goes_on_for_as_many_steps_as_are_wanted(record):
-    program = record(f"{HEAD}{PASS}{BUILD}", steps=2000)
-
-    assert program.steps >= 2000
-    assert program.obstacles == ()
 
 
 def test_a_recording_that_takes_too_long_is_cut(record):
@@ -327,29 +307,22 @@ def step():
     assert recorded is None or "innermost" in recorded
 
 
-def test_who_scans_a_folder_learns_what_its_entries_are(record):
-    source = f"""{HEAD}
-import os
-def step(): sum(entry.stat().st_size for entry in os.scandir("data"))
-{BUILD}"""
-    program = record(source, files={"data/a": "12", "data/more/b": "34"})
-
-    assert program.files["data/a"].units is None
-    assert program.folders["data"] == listing(["a", "more"])
-    assert "data/more" in program.folders
-    assert "data/more/b" not in program.files
-
-
-def test_a_question_below_an_open_folder_is_one_below_the_root(record):
+def test_who_scans_a_folder_or_asks_below_it_learns_what_its_entries_are(record):
     source = f"""{HEAD}
 import os
 def step():
-    folder = os.open("data", os.O_RDONLY)
+    sum(entry.stat().st_size for entry in os.scandir("data"))
+    folder = os.open("other", os.O_RDONLY)
     os.stat("a", dir_fd=folder)
     os.close(folder)
 {BUILD}"""
+    program = record(source, files={"data/a": "12", "data/more/b": "34", "other/a": "56"})
 
-    assert "data/a" in record(source, files={"data/a": "12"}).files
+    assert program.files["data/a"].units is None
+    assert "other/a" in program.files
+    assert program.folders["data"] == listing(["a", "more"])
+    assert "data/more" in program.folders
+    assert "data/more/b" not in program.files
 
 
 def test_what_torchrun_sets_is_no_condition_of_a_record(record, tmp_path):

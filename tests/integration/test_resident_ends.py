@@ -6,45 +6,34 @@ import threading
 
 import pytest
 
+from ci_perf.launch import never
 from ci_perf.launch.local import LocalLauncher
 from tests.launches import BUILD, GOOD, HEAD, PASS
 from tests.processes import is_alive, wait_until
 
 
 @pytest.mark.parametrize("is_first", [True, False])
-def test_an_interrupt_ends_both_processes(task, tmp_path, is_first):
-    note = tmp_path / "pid"
-    hanging = (
-        f"import os, time\nopen({str(note)!r}, 'w').write(str(os.getpid()))\ntime.sleep(600)\n"
-    )
-    one, other = task("one", hanging), task("other", GOOD)
-
-    def interrupted():
-        return note.exists() and bool(note.read_text())
-
-    with pytest.raises(KeyboardInterrupt):
-        LocalLauncher(tmp_path).launch_pair(
-            *((one, other) if is_first else (other, one)), interrupted
-        )
-
-    assert not is_alive(int(note.read_text()))
-
-
-def test_a_signal_that_python_raises_ends_both_processes(task, tmp_path):
+@pytest.mark.parametrize("is_noted", [True, False])
+def test_an_interrupt_ends_both_processes(task, tmp_path, is_first, is_noted):
     """Where nobody notes signals, Ctrl-C is an exception in the midst of conducting."""
     note = tmp_path / "pid"
     hanging = (
         f"import os, time\nopen({str(note)!r}, 'w').write(str(os.getpid()))\ntime.sleep(600)\n"
     )
+    one, other = task("one", hanging), task("other", GOOD)
+    first, second = (one, other) if is_first else (other, one)
+
+    def is_there():
+        return note.exists() and bool(note.read_text())
 
     def press():
-        wait_until(lambda: note.exists() and note.read_text())
+        wait_until(is_there)
         os.kill(os.getpid(), signal.SIGINT)
 
-    presser = threading.Thread(target=press)
+    presser = threading.Thread(target=(lambda: None) if is_noted else press)
     presser.start()
     with pytest.raises(KeyboardInterrupt):
-        LocalLauncher(tmp_path).launch_pair(task("one", hanging), task("other", GOOD))
+        LocalLauncher(tmp_path).launch_pair(first, second, is_there if is_noted else never)
     presser.join()
 
     assert not is_alive(int(note.read_text()))

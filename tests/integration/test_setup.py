@@ -28,38 +28,32 @@ def run(tmp_path):
 
 
 @pytest.mark.parametrize("side", ["base", "head"])
-def test_the_command_runs_in_its_side_and_knows_it(run, tmp_path, side):
-    run('echo "$CI_PERF_SIDE" > side && pwd >> side', side=side)
-
-    assert (tmp_path / "side").read_text().split() == [side, str(tmp_path)]
-
-
-def test_it_gets_no_token_and_what_a_measured_process_gets(run, tmp_path, monkeypatch):
+def test_the_command_runs_in_its_side_as_a_measured_process(run, tmp_path, monkeypatch, side):
     monkeypatch.setenv("GITHUB_TOKEN", "secret")
-    run("env > environment")
+    run('echo "$CI_PERF_SIDE" > side && pwd >> side && env > environment', side=side)
 
     said = (tmp_path / "environment").read_text()
-
+    assert (tmp_path / "side").read_text().split() == [side, str(tmp_path)]
     assert "secret" not in said
     assert "PYTHONHASHSEED=0" in said
 
 
-def test_a_failure_names_the_side_and_the_code_and_shows_the_last_output(run):
-    with pytest.raises(CiPerfError, match=r"setup of the head .* found code 7") as raised:
-        run("echo no compiler >&2; exit 7", side="head")
+@pytest.mark.parametrize(
+    ("ends", "words"),
+    [("exit 7", r"setup of the head .* found code 7"), ("kill -9 $$", "killed by signal 9")],
+)
+def test_a_failure_names_the_side_and_the_code_and_shows_the_last_output(run, ends, words):
+    with pytest.raises(CiPerfError, match=words) as raised:
+        run(f"echo no compiler >&2; {ends}", side="head")
 
     assert raised.value.exit_code == ExitCode.NO_ANSWER
     assert raised.value.output == "no compiler\n"
 
 
-def test_a_command_that_is_killed_is_a_failure(run):
-    with pytest.raises(CiPerfError, match="killed by signal 9"):
-        run("kill -9 $$")
-
-
 def test_the_time_limit_ends_it_with_everything_that_it_has_started(run, tmp_path):
+    deaf = f"trap '' {signal.SIGUSR1.value}"  # to what ends a hanging worker politely
     with pytest.raises(CiPerfError, match="within 1 s, found it still at work") as raised:
-        run("echo begun; sleep 611 & echo $! > pid; wait", timeout_s=1)
+        run(f"{deaf}; echo begun; sleep 611 & echo $! > pid; wait", timeout_s=1)
     pid = int((tmp_path / "pid").read_text())
 
     wait_until(lambda: not is_alive(pid))
@@ -88,12 +82,6 @@ def test_a_side_that_is_not_there_is_named(tmp_path):
             timeout_s=60,
             interrupted=lambda: False,
         )
-
-
-def test_no_signal_of_ours_is_lost_on_it(run):
-    """It listens to none: what ends a hanging worker politely must end it as well."""
-    with pytest.raises(CiPerfError, match="still at work"):
-        run(f"trap '' {signal.SIGUSR1.value}; sleep 611", timeout_s=1)
 
 
 def test_a_base_that_changes_the_packages_of_both_sides_is_refused(run, tmp_path, monkeypatch):

@@ -2,8 +2,6 @@
 
 import importlib
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,6 +11,7 @@ import dataloader_pipeline
 import gpt_decode
 from ci_perf import suite
 from ci_perf.workload import Context
+from tests.processes import run_python
 
 ROOT = Path(__file__).parents[2]
 WORKLOADS = ROOT / "workloads"
@@ -50,14 +49,8 @@ def test_listing_the_suite_imports_neither_a_workload_nor_torch():
         f"suite.plan(Path({str(WORKLOADS)!r}), 'standard', root=Path('.'));"
         "print(*sorted(sys.modules))"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(WORKLOADS), str(ROOT)])},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    imported = set(done.stdout.split())
+    paths = os.pathsep.join([str(WORKLOADS), str(ROOT)])
+    imported = set(run_python("-c", code, PYTHONPATH=paths).stdout.split())
 
     assert "ci_perf.suite" in imported
     assert not imported & {"torch", "transformers", "numpy", *(file.stem for file in FILES)}

@@ -1,12 +1,11 @@
 """What tests/conftest.py promises: interrupts reach children, none is left, groups are kept."""
 
-import os
 import shlex
 import subprocess
 import sys
 from pathlib import Path
 
-from tests.processes import wait_until
+from tests.processes import run_python, wait_until
 
 ROOT = Path(__file__).parents[2]
 INNER = """
@@ -63,13 +62,7 @@ def test_what_a_file_shares_is_made_by_one_process(tmp_path):
     (tmp_path / "conftest.py").write_text((ROOT / "tests/conftest.py").read_text())
     options = ["-n", "2", "--dist", "loadgroup", "-q", "-p", "no:cacheprovider"]
 
-    subprocess.run(
-        [sys.executable, "-m", "pytest", *options, str(tmp_path)],
-        cwd=ROOT,
-        env={**os.environ, "MADE_BY": str(tmp_path / "made by")},
-        timeout=120,
-        check=True,
-    )
+    run_python("-m", "pytest", *options, tmp_path, cwd=ROOT, MADE_BY=str(tmp_path / "made by"))
 
     made_by = (tmp_path / "made by").read_text().split()
     assert (len(made_by), len(set(made_by))) == (8, 1)

@@ -219,15 +219,12 @@ def traced(tmp_path):
     return trace
 
 
-def test_a_short_step_is_traced_often(traced):
-    profile = traced()
+@pytest.mark.parametrize(("asked", "steps"), [({}, timeline.MOST_STEPS), ({"steps": 3}, 3)])
+def test_a_short_step_is_traced_often_or_as_often_as_a_person_asks_for(traced, asked, steps):
+    profile = traced(**asked)
 
     assert profile.missing == {}
-    assert profile.host.steps == timeline.MOST_STEPS
-
-
-def test_as_many_steps_are_traced_as_a_person_asks_for(traced):
-    assert traced(steps=3).host.steps == 3
+    assert profile.host.steps == steps
 
 
 def test_stacks_are_for_people_and_nothing_is_read_off_their_times(traced, tmp_path):
@@ -273,22 +270,23 @@ def test_says_why_there_is_no_trace(traced, monkeypatch, name, value, why):
     assert why in profile.missing["trace"]
 
 
-@pytest.mark.parametrize("damaged", ["", "{", '{"traceEvents": 5}'])
-def test_says_that_a_trace_is_damaged(traced, monkeypatch, damaged):
+@pytest.mark.parametrize(
+    ("written", "why"),
+    [
+        ("", "the trace"),
+        ("{", "the trace"),
+        ('{"traceEvents": 5}', "the trace"),
+        (None, "the trace cannot be written or read: No such file or directory"),
+    ],
+)
+def test_says_that_a_trace_is_damaged_or_not_there(traced, monkeypatch, written, why):
     def export(_self, path):
-        Path(path).write_text(damaged)
+        if written is not None:
+            Path(path).write_text(written)
 
     monkeypatch.setattr(torch.profiler.profile, "export_chrome_trace", export)
 
-    assert "the trace" in traced().missing["trace"]
-
-
-def test_says_that_a_trace_cannot_be_written(traced, monkeypatch):
-    monkeypatch.setattr(torch.profiler.profile, "export_chrome_trace", lambda _self, _path: None)
-
-    assert traced().missing["trace"] == (
-        "the trace cannot be written or read: No such file or directory"
-    )
+    assert why in traced().missing["trace"]
 
 
 def test_a_disk_that_is_full_loses_the_file_and_not_what_is_read_off_the_trace(

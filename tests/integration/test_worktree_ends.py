@@ -76,28 +76,25 @@ def slow_filter(forked, seconds):
     forked.ask("config", "filter.slow.smudge", f"sleep {seconds}; cat")
 
 
-@pytest.mark.parametrize("one", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_ends_it_and_removes_everything(forked, one):
+STORM = [signal.SIGINT] * 60
+
+
+@pytest.mark.parametrize(
+    "signals",
+    [[signal.SIGINT], [signal.SIGTERM], [signal.SIGHUP], STORM],
+    ids=["SIGINT", "SIGTERM", "SIGHUP", "a storm"],
+)
+def test_signals_to_a_whole_terminal_end_it_and_remove_everything(forked, signals):
     process = start(forked, KEEPER)
     there(forked)
 
-    process.send_signal(one)
-    process.wait(timeout=120)
-
-    assert process.returncode != 0
-    assert nothing_is_left(forked)
-
-
-def test_a_storm_of_ctrl_c_at_a_whole_terminal_removes_everything(forked):
-    process = start(forked, KEEPER)
-    there(forked)
-
-    for _ in range(60):
+    for one in signals:
         if process.poll() is None:
-            os.killpg(process.pid, signal.SIGINT)
+            os.killpg(process.pid, one)
         time.sleep(0.003)
     process.wait(timeout=120)
 
+    assert process.returncode != 0
     assert nothing_is_left(forked)
 
 

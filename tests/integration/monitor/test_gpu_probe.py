@@ -1,8 +1,6 @@
 """GPUs looked at before a run, through the real pynvml and NVML's own C interface."""
 
 import os
-import subprocess
-import sys
 
 import pytest
 
@@ -12,6 +10,7 @@ from ci_perf.model.task import GpuStates
 from ci_perf.model.validity import Status
 from ci_perf.system import files
 from tests import drivers
+from tests.processes import run_python
 
 # As the module does, without its pauses.
 HASTY = """
@@ -31,12 +30,8 @@ def look(tmp_path):
 
     def run(driver, *uuids, program=("-c", HASTY)):
         uuids = uuids or (drivers.UUID,)
-        subprocess.run(
-            [sys.executable, "-P", *program, str(tmp_path), str(os.getpid()), *uuids],
-            check=True,
-            env={**os.environ, **driver.environment},
-            timeout=60,
-        )
+        done = run_python("-P", *program, tmp_path, os.getpid(), *uuids, **driver.environment)
+        assert done.returncode == 0, done.stderr
         return files.read(tmp_path / task.RESULT, GpuStates)
 
     return run
@@ -74,18 +69,17 @@ def test_each_trouble_of_a_gpu_has_its_code_and_its_figures(
     assert figure in reason.detail
 
 
-def test_a_link_that_rests_at_a_low_generation_is_trusted(driver, look):
-    assert distrust.of_gpus(look(driver.says(pcie_generation=1))) == ()
-
-
-def test_a_desktop_is_trusted(driver, look):
-    assert distrust.of_gpus(look(driver.says(mem_used=600 * 2**20, util=4))) == ()
-
-
-def test_a_mig_instance_that_was_asked_for_is_trusted(driver, look):
-    driver.says(count=2, mig=1, **{"1.uuid": "MIG-1"})
-
-    assert distrust.of_gpus(look(driver, "MIG-1")) == ()
+@pytest.mark.parametrize(
+    ("keys", "asked"),
+    [
+        ({"pcie_generation": 1}, drivers.UUID),
+        ({"mem_used": 600 * 2**20, "util": 4}, drivers.UUID),
+        ({"count": 2, "mig": 1, "1.uuid": "MIG-1"}, "MIG-1"),
+    ],
+    ids=["a link at rest", "a desktop", "a MIG instance that was asked for"],
+)
+def test_what_is_usual_is_trusted(driver, look, keys, asked):
+    assert distrust.of_gpus(look(driver.says(**keys), asked)) == ()
 
 
 def test_each_gpu_is_looked_at(driver, look):

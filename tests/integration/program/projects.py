@@ -6,16 +6,12 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-import msgspec
-
 from ci_perf.launch.local import LocalLauncher
 from ci_perf.model.program import Program
-from ci_perf.model.suite import PlannedWorkload
-from ci_perf.model.task import Task
 from ci_perf.program import proof
 from ci_perf.program.tree_sources import FolderTree, GitTree
 from tests import repositories
-from tests.launches import QUICK, result_of
+from tests.launches import a_task, result_of
 
 # What the workload of every project does with a result: the test can see what it was.
 HEAD = """
@@ -46,23 +42,11 @@ class Project:
 
     def launched(self, *, record=False, environment=None, inside="", foreign=""):
         """Launch the workload, in this folder of the checkout; return the result."""
-        planned = PlannedWorkload(
-            id="it",
-            file=str(self.root / inside / "workloads/it.py"),
-            description="",
-            parameters={},
-            protocol=msgspec.structs.replace(QUICK, timeout_s=120, monitor_hz=0),
-        )
-        task = Task(
-            workload=planned,
-            index=0,
-            device="cpu",
-            root=str(self.root / inside),
-            top=str(self.root),
-            data_dir=str(self.data),
-            foreign_root=foreign,
-            record=record,
-        )
+        root = self.root / inside
+        places = {"top": str(self.root), "data_dir": str(self.data), "foreign_root": foreign}
+        protocol = {"timeout_s": 120, "monitor_hz": 0}
+        file = root / "workloads/it.py"
+        task = a_task(file, root=root, protocol=protocol, record=record, **places)
         environment = {**os.environ, **(environment or {})}
         return result_of(LocalLauncher(self.root, environment).launch(task))
 
