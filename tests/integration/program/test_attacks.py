@@ -162,80 +162,50 @@ UNCHECKED_PYC = b"\xa7\r\r\n\1\0\0\0" + b"0" * 8
 SUFFIX = sysconfig.get_config_var("EXT_SUFFIX")
 LARGER = "import model.net\nmodel.net.Net.forward = lambda self, x: 0\n"
 
+NEW = " is new, and an import would look at it"
+PATCHED = "lib\nimport model.net; model.net.SCALE = 3\n"
+LINK, VAIN = " is another link, or was none", " was looked for in vain, and is there now"
+BODY, NET_BODY = ": the body of the module differs", "model/net.py: the body of class Net differs"
+LABELS, CURRENT = "data/labels.json", "data/current.json"
+METADATA = "Name: more\nVersion: 1\n"
+POINTS = "[model.plugins]\nmore = model.never\n"
+FAST = "FAST = True"
+
+
+def net(old, new):
+    """Return the change of the file of the network."""
+    return {"model/net.py": replaced(old, new)}
+
+
 # Name: what is changed, and how the difference begins that must be found.
 FOUND = {
-    "a function that runs": (
-        {"model/net.py": replaced("SCALE * x", "SCALE + x")},
-        "model/net.py: Net.quick differs",
+    "a function that runs": (net("SCALE * x", "SCALE + x"), "model/net.py: Net.quick differs"),
+    "a default that counts": (net("bias=1", "bias=2"), "model/net.py: Net.forward differs"),
+    "a default of a function that never runs": (net("int = SCALE", "int = print(1)"), NET_BODY),
+    "an assertion": (net("assert x > 0", "assert x > 1"), "model/net.py: Net.forward differs"),
+    "a finalizer": (net("    depth", "    def __del__(self): print(1)\n    depth"), NET_BODY),
+    "a decorator of what never runs": (
+        net("    def backward", "    @print\n    def backward"),
+        NET_BODY,
     ),
-    "a default of a function that runs": (
-        {"model/net.py": replaced("bias=1", "bias=2")},
-        "model/net.py: Net.forward differs",
-    ),
-    "a default of a function that never runs": (
-        {"model/net.py": replaced("int = SCALE", "int = print(1)")},
-        "model/net.py: the body of class Net differs",
-    ),
-    "an assertion that holds": (
-        {"model/net.py": replaced("assert x > 0", "assert x > 1")},
-        "model/net.py: Net.forward differs",
-    ),
-    "a finalizer for a class": (
-        {"model/net.py": replaced("    depth", "    def __del__(self): print(1)\n    depth")},
-        "model/net.py: the body of class Net differs",
-    ),
-    "a decorator of a method that never runs": (
-        {"model/net.py": replaced("    def backward", "    @print\n    def backward")},
-        "model/net.py: the body of class Net differs",
-    ),
-    "a constant of a module": (
-        {"model/net.py": replaced("SCALE = 2", "SCALE = 3")},
-        "model/net.py: the body of the module differs",
-    ),
-    "an import from the future": (
-        {"model/net.py": replaced('"""A network."""', "from __future__ import annotations")},
-        "model/net.py: ",
-    ),
-    "a monkeypatch in a module that is imported": (
-        {"model/plugins/first.py": LARGER},
-        "model/plugins/first.py: the body of the module differs",
-    ),
-    "a lazy import": (
-        {"model/lazy.py": replaced("return 7", "return 6")},
-        "model/lazy.py: value differs",
-    ),
+    "a constant of a module": (net("SCALE = 2", "SCALE = 3"), f"model/net.py{BODY}"),
+    "the future": (net('"""A network."""', "from __future__ import annotations"), "model/net.py: "),
+    "a monkeypatch": ({"model/plugins/first.py": LARGER}, f"model/plugins/first.py{BODY}"),
+    "a lazy import": ({"model/lazy.py": replaced("return 7", "return 6")}, "model/lazy.py: value "),
     "the __getattr__ of a module": (
         {"model/__init__.py": replaced("return 42", "return 43")},
         "model/__init__.py: __getattr__ differs",
     ),
-    "an optional module that appears": (
-        {"accelerator_extra.py": "FAST = True"},
-        "accelerator_extra.py is new, and an import would look at it",
+    "an optional module": ({"accelerator_extra.py": FAST}, f"accelerator_extra.py{NEW}"),
+    "an optional package": ({"accelerator_extra/__init__.py": FAST}, f"accelerator_extra{NEW}"),
+    "a shadowed module of Python": ({"colorsys.py": "rgb_to_hsv = max"}, f"colorsys.py{NEW}"),
+    "a module beside the workload": (
+        {"workloads/accelerator_extra.py": FAST},
+        f"workloads/accelerator_extra.py{NEW}",
     ),
-    "an optional module as a package": (
-        {"accelerator_extra/__init__.py": "FAST = True"},
-        "accelerator_extra is new, and an import would look at it",
-    ),
-    "a module of the standard library that is shadowed": (
-        {"colorsys.py": "rgb_to_hsv = max"},
-        "colorsys.py is new, and an import would look at it",
-    ),
-    "a module that is shadowed beside the workload": (
-        {"workloads/accelerator_extra.py": "FAST = True"},
-        "workloads/accelerator_extra.py is new, and an import would look at it",
-    ),
-    "a compiled module without a source": (
-        {"colorsys.pyc": UNCHECKED_PYC},
-        "colorsys.pyc is new, and an import would look at it",
-    ),
-    "a package in the place of a module": (
-        {"model/net/__init__.py": NET},
-        "model/net is new, and an import would look at it",
-    ),
-    "a C extension in the place of a module": (
-        {f"model/net{SUFFIX}": b"\x7fELF"},
-        f"model/net{SUFFIX} is new, and an import would look at it",
-    ),
+    "a compiled module without a source": ({"colorsys.pyc": UNCHECKED_PYC}, f"colorsys.pyc{NEW}"),
+    "a package in the place of a module": ({"model/net/__init__.py": NET}, f"model/net{NEW}"),
+    "a C extension": ({f"model/net{SUFFIX}": b"\x7fELF"}, f"model/net{SUFFIX}{NEW}"),
     "a namespace that becomes a package": (
         {"contrib/__init__.py": "print(1)"},
         "contrib/__init__.py is new, and would be imported",
@@ -248,70 +218,40 @@ FOUND = {
         {"model/__pycache__/net.cpython-311.pyc": UNCHECKED_PYC},
         "model/__pycache__/net.cpython-311.pyc may be executed in the place of model/net.py",
     ),
-    "a plugin in a folder that is listed": (
-        {"model/plugins/second.py": "NAME = 2\n"},
-        "the names in model/plugins differ",
-    ),
+    "a plugin": ({"model/plugins/second.py": "NAME = 2\n"}, "the names in model/plugins differ"),
     "an entry point": (
-        {
-            "more-1.dist-info/METADATA": "Name: more\nVersion: 1\n",
-            "more-1.dist-info/entry_points.txt": "[model.plugins]\nmore = model.never\n",
-        },
-        "more-1.dist-info is new, and an import would look at it",
+        {"more-1.dist-info/METADATA": METADATA, "more-1.dist-info/entry_points.txt": POINTS},
+        f"more-1.dist-info{NEW}",
     ),
-    "a .pth in a folder of sites": (
-        {"vendor/more.pth": "import model.net; model.net.SCALE = 3\n"},
-        "the names in vendor differ",
-    ),
-    "a line of a .pth": (
-        {"vendor/paths.pth": "lib\nimport model.net; model.net.SCALE = 3\n"},
-        "vendor/paths.pth differs",
-    ),
+    "a .pth in a folder of sites": ({"vendor/more.pth": PATCHED}, "the names in vendor differ"),
+    "a line of a .pth": ({"vendor/paths.pth": PATCHED}, "vendor/paths.pth differs"),
     "a module in an archive": ({"packed.zip": zipped("VALUE = 2")}, "packed.zip differs"),
-    "a module before the one in an archive": (
-        {"packed.py": "VALUE = 2"},
-        "packed.py is new, and an import would look at it",
-    ),
-    "a module that pkgutil lists": ({"extensions/two.py": ""}, "the names in extensions differ"),
-    "a file that a pattern matches": (
-        {"configs/deep/b.json": "{}"},
-        "the names in configs/deep differ",
-    ),
+    "a module before the one in an archive": ({"packed.py": "VALUE = 2"}, f"packed.py{NEW}"),
+    "what pkgutil lists": ({"extensions/two.py": ""}, "the names in extensions differ"),
+    "what a pattern matches": ({"configs/deep/b.json": "{}"}, "the names in configs/deep differ"),
     "a database that C reads": ({"data/numbers.db": database(2)}, "data/numbers.db differs"),
     "data that are read by another name": ({"data/linked.txt": "two"}, "data/linked.txt differs"),
-    "data that choose a branch": ({"data/labels.json": '{"fast": false}'}, "data/labels.json"),
+    "data that choose a branch": ({LABELS: '{"fast": false}'}, LABELS),
     "pickled code": ({"data/weights.pkl": pickle.dumps(print)}, "data/weights.pkl differs"),
-    "code that is generated from a file": (
-        {"data/kernel.txt": "result = 2\n"},
-        "data/kernel.txt differs",
-    ),
-    "a link to another file": ({"data/current.json": Link("two.json")}, "data/current.json"),
-    "a link to another file of the same content": (
-        {"data/three.json": "[1]", "data/current.json": Link("three.json")},
-        "data/current.json is another link, or was none",
-    ),
+    "generated code": ({"data/kernel.txt": "result = 2\n"}, "data/kernel.txt differs"),
+    "a link to another file": ({CURRENT: Link("two.json")}, CURRENT),
+    "a link to the same": ({"data/three.json": "[1]", CURRENT: Link("three.json")}, CURRENT + LINK),
     "a file that becomes a link": (
-        {"data/four.json": '{"fast": true}', "data/labels.json": Link("four.json")},
-        "data/labels.json is another link, or was none",
+        {"data/four.json": '{"fast": true}', LABELS: Link("four.json")},
+        LABELS + LINK,
     ),
     "a link that leads out of the repository": (
-        {"data/labels.json": Link("/etc/hostname")},
-        "data/labels.json is a link that leads nowhere in the repository",
+        {LABELS: Link("/etc/hostname")},
+        f"{LABELS} is a link that leads nowhere in the repository",
     ),
-    "the file behind a link": ({"data/one.json": "[3]"}, "data/current.json differs"),
+    "the file behind a link": ({"data/one.json": "[3]"}, f"{CURRENT} differs"),
     "a package that becomes a link": (
         {"model": None, "other": Link("contrib"), "model/net.py": NET},
         "model/__init__.py is not there any more",
     ),
-    "settings that were looked for in vain": (
-        {"local.toml": "x = 1"},
-        "local.toml was looked for in vain, and is there now",
-    ),
-    "settings that are a broken link": (
-        {"local.toml": Link("nothing")},
-        "local.toml was looked for in vain, and is there now",
-    ),
-    "a file that is gone": ({"data/labels.json": None}, "data/labels.json is not there any more"),
+    "settings that were looked for in vain": ({"local.toml": "x = 1"}, f"local.toml{VAIN}"),
+    "settings that are a broken link": ({"local.toml": Link("nothing")}, f"local.toml{VAIN}"),
+    "a file that is gone": ({LABELS: None}, f"{LABELS} is not there any more"),
     "a source that this Python cannot parse": (
         {"model/lazy.py": "def value(:\n"},
         "model/lazy.py differs and cannot be parsed",

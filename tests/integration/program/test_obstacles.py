@@ -42,6 +42,31 @@ LATE = a_workload(
 ) | {"late.py": "def rare():\n    return 1\n"}
 
 
+IMPORTS = """
+import sys
+sys.path.insert(0, str(ROOT / "{entry}"))
+def outcome():
+    try:
+        import faster
+        return faster.NAME
+    except ImportError:
+        return 0
+"""
+SITE = "vendored/site-packages"
+# Learns by a failure that something is there.
+TRIES = """
+import os
+def outcome():
+    path = ROOT / "made"
+    try:
+        {}
+    except OSError:
+        return 1
+    {}
+    return 0
+"""
+
+
 @pytest.mark.parametrize(
     ("files", "changes", "detail"),
     [
@@ -93,6 +118,36 @@ LATE = a_workload(
             "late.py: rare differs",
             id="a later step",
         ),
+        pytest.param(
+            a_workload(IMPORTS.format(entry=SITE)) | {f"{SITE}/faster.py": "NAME = 1\n"},
+            {f"{SITE}/faster.py": "NAME = 2\n"},
+            f"{SITE}/faster.py",
+            id="a folder that is named like one of installed packages",
+        ),
+        pytest.param(
+            a_workload(IMPORTS.format(entry="fast.zip")),
+            {"fast.zip": "x"},
+            "fast.zip",
+            id="an archive to import from",
+        ),
+        pytest.param(
+            a_workload(TRIES.format("os.mkdir(path)", "os.rmdir(path)")),
+            {"made": "x"},
+            "made",
+            id="a folder that cannot be made",
+        ),
+        pytest.param(
+            a_workload(TRIES.format("open(path, 'x').close()", "os.remove(path)")),
+            {"made": "x"},
+            "made",
+            id="a file that cannot be made",
+        ),
+        pytest.param(
+            a_workload(TRIES.format("os.chdir(path)", "os.chdir(ROOT)")) | {"made/x": ""},
+            {"made": None},
+            "made",
+            id="a folder to change to",
+        ),
     ],
 )
 def test_what_sees_more_than_code_is_found(tmp_path, files, changes, detail):
@@ -102,74 +157,6 @@ def test_what_sees_more_than_code_is_found(tmp_path, files, changes, detail):
 
     for difference in project.changed(tmp_path / "changed", changes).differences():
         assert difference.startswith(detail)
-
-
-IMPORTS = """
-import sys
-sys.path.insert(0, str(ROOT / "{entry}"))
-def outcome():
-    try:
-        import faster
-        return faster.NAME
-    except ImportError:
-        return 0
-"""
-
-
-@pytest.mark.parametrize(
-    ("body", "files", "changes", "detail"),
-    [
-        pytest.param(
-            IMPORTS.format(entry="vendored/site-packages"),
-            {"vendored/site-packages/faster.py": "NAME = 1\n"},
-            {"vendored/site-packages/faster.py": "NAME = 2\n"},
-            "vendored/site-packages/faster.py",
-            id="a folder that is named like one of installed packages",
-        ),
-        pytest.param(
-            IMPORTS.format(entry="fast.zip"), {}, {"fast.zip": "x"}, "fast.zip", id="an archive"
-        ),
-    ],
-)
-def test_what_imports_look_into_is_found(tmp_path, body, files, changes, detail):
-    project = recorded(tmp_path, a_workload(body) | files)
-    assert project.program.obstacles == ()
-    (tmp_path / "changed").mkdir()
-
-    for difference in project.changed(tmp_path / "changed", changes).differences():
-        assert difference.startswith(detail)
-
-
-TRIES = """
-import os
-def outcome():
-    path = ROOT / "made"
-    try:
-        {tries}
-    except OSError:
-        return 1
-    {undoes}
-    return 0
-"""
-
-
-@pytest.mark.parametrize(
-    ("tries", "undoes", "files", "changes"),
-    [
-        ("os.mkdir(path)", "os.rmdir(path)", {}, {"made": "x"}),
-        ("open(path, 'x').close()", "os.remove(path)", {}, {"made": "x"}),
-        ("os.chdir(path)", "os.chdir(ROOT)", {"made/x": ""}, {"made": None}),
-    ],
-)
-def test_who_learns_by_a_failure_that_something_is_there_looks_for_it(
-    tmp_path, tries, undoes, files, changes
-):
-    body = TRIES.format(tries=tries, undoes=undoes)
-    project = recorded(tmp_path, a_workload(body) | files)
-    (tmp_path / "changed").mkdir()
-
-    for difference in project.changed(tmp_path / "changed", changes).differences():
-        assert difference.startswith("made")
 
 
 OWN_FINDER = """
