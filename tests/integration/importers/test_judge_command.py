@@ -30,14 +30,6 @@ def samples(project, file="samples.json", **more):
     (project.root / file).write_text(json.dumps({"workloads": [workload]}))
 
 
-def test_judge_blames_what_its_pairs_confirm(project):
-    done = project.run("judge", "samples.json")
-
-    assert done.code == ExitCode.REGRESSED
-    assert done.out.startswith("### ❌ Act: ")
-    assert "samples.json" in done.out
-
-
 def test_judge_writes_every_form(project):
     def judged(form, *more):
         return project.run("judge", "samples.json", "--format", form, *more)
@@ -122,15 +114,9 @@ def test_files_that_are_judged_together_say_what_one_file_with_all_of_it_says(pr
 
     one = project.run("judge", "whole.json", "--format", "csv")
     several = project.run("judge", *files, "--format", "csv")
+    report = project.run("judge", *files).out
     assert (one.code, one.out) == (several.code, several.out)
-
-
-def test_a_report_of_several_files_names_them(project):
-    files = [in_turns(project, f"w{number}", 1.0) for number in range(5)]
-
-    done = project.run("judge", *files)
-
-    assert "w0.json, w1.json, w2.json and 2 more" in done.out
+    assert "w0.json, w1.json, w2.json and 1 more" in report
 
 
 def test_a_workload_of_two_files_is_refused_with_the_name_of_both(project):

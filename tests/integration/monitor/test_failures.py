@@ -34,32 +34,27 @@ def test_no_monitor_is_started_for_no_readings(watch, worker_under_watch, folder
     assert "not started" in watched.problem
 
 
-def test_a_python_that_does_not_start_costs_no_workload(watch, worker_under_watch):
-    with watch(python=["/nowhere/python"]) as watched:
+# After -c come "-m", the module, and the monitor's own folder.
+OTHER = "import sys; open(f'{sys.argv[3]}/evidence.json', 'w').write('[]')"
+
+
+@pytest.mark.parametrize(
+    ("python", "said"),
+    [
+        (["/nowhere/python"], ("/nowhere/python",)),
+        ([*PYTHON, "-c", "raise SystemExit('so it goes')"], ("code 1", "so it goes")),
+        ([*PYTHON, "-c", OTHER], ("evidence.json",)),
+    ],
+    ids=["does not start", "dies", "leaves another form"],
+)
+def test_a_monitor_that_fails_costs_no_workload_and_says_why(
+    watch, worker_under_watch, python, said
+):
+    with watch(python=python) as watched:
         worker_under_watch().finished()
 
     assert watched.evidence() is None
-    assert "/nowhere/python" in watched.problem
-
-
-def test_a_monitor_that_dies_costs_no_workload_and_says_why(watch, worker_under_watch):
-    with watch(python=[*PYTHON, "-c", "raise SystemExit('so it goes')"]) as watched:
-        worker_under_watch().finished()
-
-    assert watched.evidence() is None
-    assert "code 1" in watched.problem
-    assert "so it goes" in watched.problem
-
-
-def test_evidence_of_another_form_is_refused(watch):
-    # After -c come "-m", the module, and the monitor's own folder.
-    other = "import sys; open(f'{sys.argv[3]}/evidence.json', 'w').write('[]')"
-
-    with watch(python=[*PYTHON, "-c", other]) as watched:
-        pass
-
-    assert watched.evidence() is None
-    assert "evidence.json" in watched.problem
+    assert all(words in watched.problem for words in said)
 
 
 @pytest.mark.parametrize("name", [task.EVIDENCE, "monitor.stderr"])

@@ -3,6 +3,7 @@
 import os
 import time
 
+import msgspec
 import pytest
 
 from ci_perf.measuring import distrust
@@ -16,11 +17,11 @@ from tests.watched import WatchedWorker
 def seen(watch, worker_under_watch, driver):
     """Run a worker to its end; what `meanwhile` says of the driver holds while it is timed."""
 
-    def run(*, before=(), meanwhile=(), fail=None):
+    def run(*, before=(), meanwhile=()):
         driver.says(**dict(before))
         with watch(drivers.UUID, environment=driver.environment) as watched:
             worker = worker_under_watch().past("start").at("timing")
-            driver.says(fail=fail, **dict(meanwhile))
+            driver.says(**dict(meanwhile))
             worker.finished()
         evidence = watched.evidence()
         assert isinstance(evidence, Evidence), watched.problem
@@ -133,11 +134,40 @@ def test_two_ranks_are_timed_from_the_first_that_begins_to_the_last_that_ends(wa
 # --- what speaks against a machine
 
 
-def test_a_gpu_that_throttles_by_its_counter_is_seen_between_two_polls(seen):
-    evidence = seen(meanwhile={"violation_thermal": 400_000_000})
+GIB = 2**30
+LOST = "GPU is lost"
+BACK = "the counter went from 9 to 1"
 
-    assert evidence.gpus[0].violations_s["thermal"] == 0.4
-    assert codes(evidence) == ["thermal_throttling"]
+
+@pytest.mark.parametrize(
+    ("before", "meanwhile", "facts", "found"),
+    [
+        ({}, {"violation_thermal": 400_000_000}, {"violations_s.thermal": 0.4}, ["thermal_"]),
+        # A power cap alone is recorded, and nothing more.
+        ({}, {"violation_power": 900_000_000}, {"violations_s.power": 0.9}, []),
+        ({}, {"event_reasons": 0x4}, {"event_reasons": ("sw_power_cap",)}, []),
+        (
+            {"mem_used": 3 * GIB},
+            {"mem_used": 20 * GIB},
+            {"used_before_bytes": 3 * GIB},
+            ["foreign"],
+        ),
+        ({}, {"mem_used": 100 * GIB, "processes": 1}, {"used_peak_bytes": 100 * GIB}, []),
+        ({}, {"fail.gpu": drivers.GPU_IS_LOST}, {"lost": LOST, "absent.energy_j": LOST}, ["gpu_l"]),
+        ({"ecc_errors": 4}, {"ecc_errors": 6}, {"ecc_errors": 2}, ["ecc_errors"]),
+        ({}, {"pcie_width": 8}, {}, ["pcie_link"]),
+        ({"energy_mj": 9_000}, {"energy_mj": 1_000}, {"absent.energy_j": BACK}, []),
+        ({"fail.nvmlInitWithFlags": 9}, {}, {"readings": 0}, ["unwatched"]),
+    ],
+)
+def test_what_happens_to_a_gpu_between_two_polls_is_seen(seen, before, meanwhile, facts, found):
+    evidence = seen(before=before, meanwhile=meanwhile)
+
+    gpu = msgspec.to_builtins(evidence.gpus[0])
+    for place, fact in facts.items():
+        name, _, key = place.partition(".")
+        assert (gpu[name][key] if key else gpu[name]) == fact
+    assert [code[: len(start)] for code, start in zip(codes(evidence), found, strict=True)] == found
 
 
 def test_a_gpu_that_is_hot_at_a_border_throttles(seen):
@@ -148,61 +178,8 @@ def test_a_gpu_that_is_hot_at_a_border_throttles(seen):
     assert "93 °C" in reason.detail
 
 
-def test_a_power_cap_alone_is_recorded_and_nothing_more(seen):
-    evidence = seen(meanwhile={"event_reasons": 0x4, "violation_power": 900_000_000})
-
-    assert "sw_power_cap" in evidence.gpus[0].event_reasons
-    assert evidence.gpus[0].violations_s["power"] == 0.9
-    assert codes(evidence) == []
-
-
-def test_memory_that_was_in_use_before_us_is_foreign(seen):
-    evidence = seen(before={"mem_used": 3 * 2**30}, meanwhile={"mem_used": 20 * 2**30})
-
-    assert evidence.gpus[0].used_before_bytes == 3 * 2**30
-    assert evidence.gpus[0].used_peak_bytes == 20 * 2**30
-    assert codes(evidence) == ["foreign_memory"]
-
-
-def test_our_own_memory_is_not_foreign(seen):
-    assert codes(seen(meanwhile={"mem_used": 100 * 2**30, "processes": 1})) == []
-
-
 def test_a_second_process_is_counted(seen):
     evidence = seen(meanwhile={"processes": 2})
 
     assert codes(evidence) == ["second_process"]
     assert codes(evidence, world_size=2) == []
-
-
-def test_a_gpu_that_is_lost_while_timing_makes_the_process_worthless(seen):
-    evidence = seen(fail={"gpu": drivers.GPU_IS_LOST})
-
-    assert evidence.gpus[0].lost == "GPU is lost"
-    assert evidence.gpus[0].absent["energy_j"] == "GPU is lost"
-    assert codes(evidence) == ["gpu_lost"]
-
-
-def test_memory_errors_since_the_launch_are_counted(seen):
-    evidence = seen(before={"ecc_errors": 4}, meanwhile={"ecc_errors": 6})
-
-    assert evidence.gpus[0].ecc_errors == 2
-    assert codes(evidence) == ["ecc_errors"]
-
-
-def test_a_link_that_narrows_is_seen(seen):
-    assert codes(seen(meanwhile={"pcie_width": 8})) == ["pcie_link"]
-
-
-def test_a_counter_that_goes_back_is_absent_with_both_figures(seen):
-    evidence = seen(before={"energy_mj": 9_000}, meanwhile={"energy_mj": 1_000})
-
-    assert evidence.gpus[0].energy_j is None
-    assert evidence.gpus[0].absent["energy_j"] == "the counter went from 9 to 1"
-
-
-def test_a_driver_that_is_not_loaded_leaves_a_gpu_unwatched(seen):
-    evidence = seen(before={"fail.nvmlInitWithFlags": drivers.DRIVER_NOT_LOADED})
-
-    assert evidence.gpus[0].readings == 0
-    assert codes(evidence) == ["unwatched"]
