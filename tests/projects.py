@@ -1,6 +1,7 @@
 """Small real projects on disk: a suite of workloads that need no torch, and the command line."""
 
 import contextlib
+import json
 import os
 import pty
 import subprocess
@@ -131,6 +132,24 @@ class Project:
         process = self.start(*arguments, **environment)
         out, err = process.communicate(timeout=300)
         return Done(process.returncode, out, err)
+
+    def accept_first(self, *workloads):
+        """Measure what is checked out, and accept it as the first baseline."""
+        for command in (
+            ("run", *workloads, "-o", "../base.json"),
+            ("accept", "../base.json", "--reason", "First baseline"),
+        ):
+            done = self.run(*command)
+            assert done.code == 0, done.err
+
+    def check_against_main(self, *more):
+        """Return how it ended, and what it wrote of the run and of the comparison."""
+        done = self.run(
+            *("check", "--against", "main", "--comparison", "../comparison.json"),
+            *("-o", "../run.json", *more),
+        )
+        written = (self.root.parent / name for name in ("run.json", "comparison.json"))
+        return done, *(json.loads(it.read_text()) if it.exists() else {} for it in written)
 
     def run_on_terminal(self, *arguments, stream, **environment):
         """Run ci-perf with a terminal as its `stream`; return the exit code, and what it shows."""

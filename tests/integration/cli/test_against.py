@@ -21,7 +21,7 @@ def measured(tmp_path_factory):
     project = Project(git.root)
     project.workload("nap", NAP).suite("nap", settings=NAP_SETTINGS, device="cpu")
     git.commit(product_py=FAST)
-    recorded(project)
+    project.accept_first()
     git.commit()
     git.ask("switch", "--quiet", "--create", "branch")
     return git
@@ -47,28 +47,11 @@ def copied(git, folder):
     return repositories.Repository(folder / git.root.name)
 
 
-def recorded(project):
-    """Measure what is checked out, and accept it."""
-    for command in (
-        ("run", "-o", "../base.json"),
-        ("accept", "../base.json", "--reason", "First baseline"),
-    ):
-        done = project.run(*command)
-        assert done.code == ExitCode.OK, done.err
-
-
 def checked(git, *more):
     """Check against main; return how it ended, and the rows of the step time by workload."""
-    project = Project(git.root)
-    done = project.run(
-        *("check", "--against", "main", "--comparison", "../comparison.json"),
-        *("-o", "../run.json", *more),
-    )
-    if done.code not in {ExitCode.OK, ExitCode.REGRESSED}:
-        return done, {}
-    document = json.loads((git.root.parent / "comparison.json").read_text())
-    rows = {r["workload"]: r for r in document["rows"] if r.get("metric") == "step_time_s"}
-    return done, rows
+    done, _, comparison = Project(git.root).check_against_main(*more)
+    rows = comparison.get("rows", ())
+    return done, {row["workload"]: row for row in rows if row.get("metric") == "step_time_s"}
 
 
 def test_a_slower_product_is_proven_to_be_slower(slower):

@@ -1,108 +1,87 @@
 """`baseline` in real repositories: what git makes of two branches."""
 
-import os
 import shutil
 import subprocess
 
+import msgspec
 import pytest
 
 from ci_perf.baselines import layout
 from ci_perf.errors import ExitCode
 from ci_perf.system import files
+from tests import repositories
 from tests.projects import Project
+from tests.repositories import Repository
 from tests.runs import CPU, SLOW, STEADY, a_measured, a_run
 
-GIT = {
-    "GIT_AUTHOR_NAME": "t",
-    "GIT_AUTHOR_EMAIL": "t@example.org",
-    "GIT_COMMITTER_NAME": "t",
-    "GIT_COMMITTER_EMAIL": "t@example.org",
-    "GIT_CONFIG_GLOBAL": os.devnull,
-    "GIT_CONFIG_SYSTEM": os.devnull,
-}
 BASELINE = "baselines/cpu-amd-epyc-2-cores/smoke/w.json"
 
 
-class Repository:
+class Baselined(Repository):
     """A project in git, whose clone merges baselines with ci-perf."""
 
-    def __init__(self, project):
-        self.project = project
+    @property
+    def project(self):
+        return Project(self.root)
 
-    def install(self):
-        self.git("init", "-q", "-b", "main")
-        self.accept("first", *STEADY)
-        done = self.project.run("baseline", "install")
-        assert done.code == ExitCode.OK, done.err
-        self.commit("first baseline")
+    def commit(self, **_):
+        self.ask("add", "-A", "baselines", ".gitattributes")
+        self.ask("commit", "-qm", "more")
 
-    def copied(self, project):
-        shutil.copytree(self.project.root, project.root, dirs_exist_ok=True)
-        return Repository(project)
+    def merge_refused(self, other):
+        with pytest.raises(subprocess.CalledProcessError) as refused:
+            self.ask("merge", "-q", "--no-edit", other)
+        assert refused.value.returncode == 1
+        return (refused.value.stdout + refused.value.stderr).decode()
 
-    def git(self, *arguments, code=0):
-        done = subprocess.run(
-            ["git", *arguments],
-            cwd=self.project.root,
-            env={**os.environ, **GIT},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == code, done.stdout + done.stderr
-        return done.stdout + done.stderr
-
-    def commit(self, message):
-        self.git("add", "-A", "baselines", ".gitattributes")
-        self.git("commit", "-qm", message)
-
-    def accept(self, name, *step_s, hour=10, options=("--append",), **more):
+    def accept(self, name, *step_s, hour=10, options=("--append",)):
         """Record a session of this name, and accept it."""
-        run = a_run(a_measured("w", *step_s, **more), id=name)
-        path = self.project.root / f"{name}.json"
-        files.write(path, type(run)(**{**fields(run), "started_at": f"2026-11-21T{hour}:00:00Z"}))
+        run = a_run(a_measured("w", *step_s), id=name)
+        path = self.root / f"{name}.json"
+        started_at = f"2026-11-21T{hour}:00:00Z"
+        files.write(path, msgspec.structs.replace(run, started_at=started_at))
         done = self.project.run("accept", path.name, "--reason", name, *options)
         assert done.code == ExitCode.OK, done.err
         path.unlink()
-        return done
 
-    def branch(self, name):
-        self.git("switch", "-qc", name, "main")
+    def branch(self, name, *step_s, **more):
+        """Accept a session of this name on a new branch of main."""
+        self.ask("switch", "-qc", name, "main")
+        self.accept(name, *step_s, **more)
+        self.commit()
 
     def sessions(self):
-        return [session.run for session in layout.read(self.project.root / BASELINE).sessions]
-
-
-def fields(run):
-    return {name: getattr(run, name) for name in run.__struct_fields__}
+        return [session.run for session in layout.read(self.root / BASELINE).sessions]
 
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory):
     """A repository with one baseline: only to be copied."""
-    project = Project(tmp_path_factory.mktemp("installed") / "a project")
-    project.root.mkdir()
-    repository = Repository(project)
-    repository.install()
-    return repository
+    made = Baselined(repositories.init(tmp_path_factory.mktemp("installed") / "a project").root)
+    made.accept("first", *STEADY)
+    done = made.project.run("baseline", "install")
+    assert done.code == ExitCode.OK, done.err
+    made.commit()
+    return made
 
 
 @pytest.fixture
-def repository(installed, project):
-    return installed.copied(project)
+def repository(installed, project, monkeypatch):
+    for name, value in repositories.ALONE.items():
+        monkeypatch.setenv(name, value)
+    shutil.copytree(installed.root, project.root, dirs_exist_ok=True)
+    return Baselined(project.root)
 
 
 def test_git_unites_two_branches_that_both_appended(repository):
     for name, hour in (("ours", 12), ("theirs", 11)):
-        repository.branch(name)
-        repository.accept(name, *STEADY, hour=hour)
-        repository.commit(name)
-    repository.git("switch", "-q", "ours")
+        repository.branch(name, *STEADY, hour=hour)
+    repository.ask("switch", "-q", "ours")
 
-    repository.git("merge", "-q", "--no-edit", "theirs")
+    repository.ask("merge", "-q", "--no-edit", "theirs")
 
     assert repository.sessions() == ["first", "theirs", "ours"]
-    diff = repository.git("diff", "-U0", "ours~1", "ours", "--", BASELINE).splitlines()
+    diff = repository.ask("diff", "-U0", "ours~1", "ours", "--", BASELINE).splitlines()
     assert [line for line in diff if line.startswith("@@")] == [diff[4]]
     assert not [line for line in diff if line.startswith("-") and not line.startswith("---")]
     assert repository.project.run("history").code == ExitCode.OK
@@ -110,35 +89,27 @@ def test_git_unites_two_branches_that_both_appended(repository):
 
 def test_a_conflict_names_the_file_the_reason_and_the_next_step_and_leaves_ours(repository):
     for name in ("ours", "theirs"):
-        repository.branch(name)
-        repository.accept(name, *SLOW, options=())
-        repository.commit(name)
-    repository.git("switch", "-q", "ours")
-    before = (repository.project.root / BASELINE).read_bytes()
+        repository.branch(name, *SLOW, options=())
+    repository.ask("switch", "-q", "ours")
+    before = (repository.root / BASELINE).read_bytes()
 
-    said = repository.git("merge", "-q", "--no-edit", "theirs", code=1)
+    said = repository.merge_refused("theirs")
 
     assert f"error: {BASELINE}: cannot be merged: both sides accepted a change of" in said
     assert "git checkout --ours or --theirs" in said
     assert f"Merge conflict in {BASELINE}" in said
-    assert (repository.project.root / BASELINE).read_bytes() == before
+    assert (repository.root / BASELINE).read_bytes() == before
 
 
 def test_a_side_that_began_anew_is_a_conflict_with_one_that_went_on(repository):
-    repository.branch("ours")
-    repository.accept("ours", *STEADY)
-    repository.commit("ours")
-    repository.branch("theirs")
-    repository.accept("theirs", *STEADY, options=("--replace",))
-    repository.commit("theirs")
+    repository.branch("ours", *STEADY)
+    repository.branch("theirs", *STEADY, options=("--replace",))
 
-    said = repository.git("merge", "-q", "--no-edit", "ours", code=1)
-
-    assert "ours began the history anew (without run first)" in said
+    assert "ours began the history anew (without run first)" in repository.merge_refused("ours")
 
 
 def test_to_install_twice_changes_nothing_and_keeps_the_other_lines(repository):
-    attributes = repository.project.root / ".gitattributes"
+    attributes = repository.root / ".gitattributes"
     attributes.write_text("*.png binary")
 
     for _ in range(2):
@@ -165,7 +136,7 @@ def test_outside_of_a_repository_nothing_can_be_installed(project):
 
 @pytest.mark.parametrize("content", ["", "<<<<<<< ours\n", "{}"])
 def test_a_side_that_is_no_baseline_is_not_merged(repository, content):
-    root = repository.project.root
+    root = repository.root
     (root / "bad.json").write_text(content)
     before = (root / BASELINE).read_bytes()
 

@@ -63,28 +63,26 @@ def test_without_a_base_the_head_is_profiled_once(project):
     assert "snapshots: none in " in done.err
 
 
-def test_a_base_without_the_workload_is_said(project):
-    project.workload("later", WORKLOAD).suite("add", "later", settings=NAP_SETTINGS, device="cpu")
-    try:
-        done = project.run("explain", "later", "--against", "main")
-    finally:
-        project.suite("add", settings=NAP_SETTINGS, device="cpu")
+@pytest.fixture
+def grown(project):
+    """The same project with a workload that the base lacks, and one that cannot be launched."""
+    project.workload("later", WORKLOAD).workload("broken", "raise ValueError('no data')\n")
+    yield project.suite("broken", "add", "later", settings=NAP_SETTINGS, device="cpu")
+    project.suite("add", settings=NAP_SETTINGS, device="cpu")
+
+
+def test_a_base_without_the_workload_is_said(grown):
+    done = grown.run("explain", "later", "--against", "main")
 
     assert done.code == ExitCode.OK, done.err
     assert "the base has no file of this workload" in done.out
 
 
-def test_what_cannot_be_launched_is_said_and_stops_no_other_workload(project):
-    project.workload("broken", "raise ValueError('no data')\n")
-    project.suite("broken", "add", settings=NAP_SETTINGS, device="cpu")
-    try:
-        done = project.run("explain", "--format", "json")
-    finally:
-        project.suite("add", settings=NAP_SETTINGS, device="cpu")
+def test_what_cannot_be_launched_is_said_and_stops_no_other_workload(grown):
+    done = grown.run("explain", "broken", "add", "--format", "json")
 
     broken, whole = json.loads(done.out)["workloads"]
-    assert broken["trouble"] == "ValueError: no data"
-    assert "trouble" not in whole or whole["trouble"] == ""
+    assert (broken["trouble"], whole.get("trouble", "")) == ("ValueError: no data", "")
     assert whole["profile"]["steps"] == 2
 
 

@@ -10,7 +10,7 @@ from ci_perf.model.fleet import WorkPlan
 from ci_perf.model.run import Run
 from ci_perf.system import files
 from tests import repositories
-from tests.projects import FAST, NAP, NAP_SETTINGS, SLOW, Project
+from tests.projects import Project
 from tests.runs import GPU, STEADY, a_measured, a_run, an_environment
 from tests.work_plans import a_shard, a_unit, a_work_plan
 
@@ -67,53 +67,35 @@ def test_there_are_no_more_units_than_can_be_measured_apart(planned):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("line", "message"),
     [
-        (["plan", "--units", "0"], "0 is not in the range"),
-        (["plan", "--units", "20000"], "--units: expected 1 to 10,000, found 20000"),
-        (["plan", "--units", "2", "nope"], "no workload 'nope'"),
-        (["plan", "--units", "2", "--against", "nosuch"], "nosuch: expected a branch, tag or com"),
+        ("fleet plan --units 0", "0 is not in the range"),
+        ("fleet plan --units 20000", "--units: expected 1 to 10,000, found 20000"),
+        ("fleet plan --units 2 nope", "no workload 'nope'"),
+        ("fleet plan --units 2 --against nosuch", "nosuch: expected a branch, tag or com"),
         (
-            ["plan", "--units", "1", "--machine-class", "x", "--machine-class", "x"],
+            "fleet plan --units 1 --machine-class x --machine-class x",
             "--machine-class: expected different names, found one twice",
         ),
-        (["plan", "--units", "1", "--machine-class", "../x"], "--machine-class: expected letters"),
-        (["plan", "--units", "1", "-o", "workloads/suite.toml"], "would overwrite workloads/su"),
-        (["plan", "--units", "1", "-o", "m", "--matrix-output", "m"], "--output m: would overwr"),
-        (["run", "nope.json", "--engine", "local", "-o", "x"], "nope.json: expected a file"),
-        (["merge", "nope.json", "-o", "run.json"], "nope.json: expected a file"),
+        ("fleet plan --units 1 --machine-class ../x", "--machine-class: expected letters"),
+        ("fleet plan --units 1 -o workloads/suite.toml", "would overwrite workloads/su"),
+        ("fleet plan --units 1 -o m --matrix-output m", "--output m: would overwr"),
+        ("fleet run nope.json --engine local -o x", "nope.json: expected a file"),
+        ("fleet merge nope.json -o run.json", "nope.json: expected a file"),
+        ("run --plan ../plan.json", "expected a plan and one of its units, found only one"),
+        ("run --unit 1-of-2", "expected a plan and one of its units, found only one"),
+        ("run --plan ../plan.json --unit 1-of-3", "expected one of the plan, found '1-of-3'"),
+        ("run --plan ../plan.json --unit 1-of-2 a", "expected no workloads beside it"),
+        ("run --plan nope.json --unit 1-of-2", "nope.json: expected a file"),
+        ("run --plan ../plan.json --unit 1-of-2 -o ../plan.json", "would overwrite ../plan.json"),
     ],
 )
-def test_what_cannot_be_planned_or_merged_is_refused_with_a_sentence(planned, arguments, message):
-    done = planned[0].run("fleet", *arguments)
+def test_what_cannot_be_planned_or_merged_is_refused_with_a_sentence(planned, line, message):
+    done = planned[0].run(*line.split())
 
     assert done.code == 2
     assert message in done.err
     assert "Traceback" not in done.err
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--plan", "../plan.json"], "expected a plan and one of its units, found only one"),
-        (["--unit", "1-of-2"], "expected a plan and one of its units, found only one"),
-        (
-            ["--plan", "../plan.json", "--unit", "1-of-3"],
-            "expected one of the plan, found '1-of-3'",
-        ),
-        (["--plan", "../plan.json", "--unit", "1-of-2", "a"], "expected no workloads beside it"),
-        (["--plan", "nope.json", "--unit", "1-of-2"], "nope.json: expected a file"),
-        (
-            ["--plan", "../plan.json", "--unit", "1-of-2", "-o", "../plan.json"],
-            "--output ../plan.json: would overwrite ../plan.json",
-        ),
-    ],
-)
-def test_a_unit_that_nobody_has_planned_is_refused(planned, arguments, message):
-    done = planned[0].run("run", *arguments)
-
-    assert done.code == 2
-    assert message in done.err
 
 
 def test_a_unit_is_measured_for_real_and_its_run_says_whose_it_is(planned):
@@ -236,41 +218,3 @@ def test_a_baseline_of_a_merged_run_knows_the_node_and_the_length_of_a_launch(pr
     ]
     assert [session.node for session in sessions] == list(nodes)
     assert [session.launch_s for session in sessions] == [3.8, 3.8]
-
-
-def verdicts(project, run):
-    """Judge a run, and return what is said of each metric."""
-    done = project.run("compare", run, "--format", "json")
-    rows = json.loads(done.out)["rows"]
-    said = {(r["workload"], r.get("metric", "")): (r["verdict"], r["code"]) for r in rows}
-    return said, done.code
-
-
-def test_real_launches_that_are_merged_have_the_verdicts_of_one_session(tmp_path):
-    git = repositories.init(tmp_path / "project")
-    project = Project(git.root)
-    project.workload("one", NAP).workload("two", NAP)
-    project.suite("one", "two", settings=NAP_SETTINGS, device="cpu")
-    git.commit(product_py=FAST)
-    git.ask("switch", "--quiet", "--create", "branch")
-    git.commit(product_py=SLOW)
-    options = ("--against", "main", "--explain", "0s", "--processes", "1")
-    project.run("run", *options, "-o", "../whole.json")
-    project.run("fleet", "plan", "--units", "2", "--against", "main", "-o", "../plan.json")
-    whole = files.read(tmp_path / "whole.json", Run)
-    plan = files.read(tmp_path / "plan.json", WorkPlan)
-    for unit in reversed(plan.units):
-        folder = tmp_path / "shards" / unit.id
-        folder.mkdir(parents=True)
-        node = whole.environment.noted.host_hash
-        files.write(folder / "run.json", a_shard(whole, unit, node=node).run)
-
-    done = project.run(
-        *("fleet", "merge", "../plan.json", "../shards", "-o", "../merged.json"),
-        *("--comparison", "../comparison.json"),
-    )
-
-    said, code = verdicts(project, "../whole.json")
-    assert said["one", "step_time_s"][0] == said["two", "step_time_s"][0] == "regressed"
-    assert verdicts(project, "../merged.json") == (said, code)
-    assert done.code == code == 1

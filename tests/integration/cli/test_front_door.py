@@ -11,11 +11,13 @@ from pathlib import Path
 
 import click
 import pytest
+from click.testing import CliRunner
 
 from ci_perf import __main__
 from ci_perf.cli.main import COMMANDS, GROUPS, HIDDEN, cli
 from ci_perf.errors import ExitCode
 from ci_perf.model import schema
+from tests.processes import run_python
 from tests.runs import STEADY, a_measured
 
 ROOT = Path(__file__).parents[3]
@@ -23,14 +25,6 @@ ROOT = Path(__file__).parents[3]
 
 def command_of(name):
     return cli.get_command(click.Context(cli), name)
-
-
-@pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_has_help_and_the_list_says_what_it_does(project, name):
-    done = project.run(name, "--help")
-
-    assert done.code == ExitCode.OK
-    assert " ".join(command_of(name).help.split()).startswith(COMMANDS[name])
 
 
 def test_help_shows_few_commands_in_groups_and_check_few_options(project):
@@ -46,9 +40,14 @@ def test_help_shows_few_commands_in_groups_and_check_few_options(project):
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_every_option_has_its_environment_variable(name):
+def test_every_command_has_help_and_every_option_its_environment_variable(name):
     """click builds CI_PERF_<COMMAND>_<OPTION> from the name of the parameter."""
-    for parameter in command_of(name).params:
+    command = command_of(name)
+    done = CliRunner().invoke(cli, [name, "--help"])
+
+    assert done.exit_code == ExitCode.OK
+    assert " ".join(command.help.split()).startswith(COMMANDS[name])
+    for parameter in command.params:
         if isinstance(parameter, click.Option) and parameter.name != "help":
             longest = max(parameter.opts, key=len).removeprefix("--").replace("-", "_")
             assert parameter.name == longest
@@ -100,9 +99,7 @@ def test_an_uncaught_exception_is_3_and_never_blames_the_pull_request(project):
     )
     project.workload("good").suite("good")
 
-    done = subprocess.run(
-        [sys.executable, "-c", crash], cwd=project.root, capture_output=True, text=True, check=False
-    )
+    done = run_python("-c", crash, cwd=project.root)
 
     assert done.returncode == ExitCode.NO_ANSWER
     assert "bug in ci-perf, not in your change" in done.stderr
@@ -134,9 +131,7 @@ def test_what_a_command_does_not_need_is_not_imported(project, arguments, heavy)
         f"sys.exit(', '.join({heavy!r} & sys.modules.keys()) or 0)\n"
     )
 
-    done = subprocess.run(
-        [sys.executable, "-c", probe], cwd=project.root, capture_output=True, text=True, check=False
-    )
+    done = run_python("-c", probe, cwd=project.root)
 
     assert done.returncode == 0, done.stderr
 
@@ -188,14 +183,7 @@ def test_an_interrupt_during_the_imports_ends_with_one_line(tmp_path, ending):
 
 
 def test_a_python_without_our_packages_says_which_and_how_to_get_them(tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-S", "-m", "ci_perf", "--help"],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run_python("-S", "-m", "ci_perf", "--help", cwd=tmp_path, PYTHONPATH=str(ROOT))
 
     assert done.returncode == ExitCode.NO_ANSWER
     (line,) = done.stderr.splitlines()

@@ -1,7 +1,5 @@
 """`check --against`: each side follows the suite of its own commit, and the base's rules hold."""
 
-import json
-
 import pytest
 
 from ci_perf.errors import ExitCode
@@ -44,12 +42,8 @@ def branch(git):
 
 def checked(git, *more):
     """Check against main; return how it ended, and the comparison."""
-    done = Project(git.root).run(
-        *("check", "--against", "main", "--comparison", "../comparison.json"),
-        *("-o", "../run.json", *more),
-    )
-    file = git.root.parent / "comparison.json"
-    return done, json.loads(file.read_text()) if file.exists() else {}
+    done, _, comparison = Project(git.root).check_against_main(*more)
+    return done, comparison
 
 
 def row(comparison, metric="step_time_s", workload="nap"):
@@ -60,31 +54,36 @@ def row(comparison, metric="step_time_s", workload="nap"):
     )
 
 
-def test_another_order_of_python_path_is_a_loss_that_is_found(project):
-    suite(project, ORDER.format("a", "b"))
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (ORDER.format("a", "b"), ORDER.format("b", "a")),
+        (SETUP.format(FASTER) + GENERATED, SETUP.format(SLOWER) + GENERATED),
+    ],
+    ids=["python_path", "setup"],
+)
+def test_another_order_of_python_path_or_setup_is_a_loss_that_is_found(project, before, after):
+    suite(project, before)
     branch(project)
-    suite(project, ORDER.format("b", "a"))
+    suite(project, after)
 
     done, comparison = checked(project)
 
     assert done.code == ExitCode.REGRESSED, done.err
     assert row(comparison)["ratio"] > 2
-    assert [change["name"] for change in comparison["gate_changes"]] == ["python_path"]
+    changed = {change["name"] for change in comparison["gate_changes"]}
+    assert changed == {"setup.command" if "setup" in before else "python_path"}
 
 
-def test_another_setup_is_a_loss_that_is_found(project):
-    suite(project, SETUP.format(FASTER) + GENERATED)
-    branch(project)
-    suite(project, SETUP.format(SLOWER) + GENERATED)
-
-    done, comparison = checked(project)
-
-    assert done.code == ExitCode.REGRESSED, done.err
-    assert row(comparison)["ratio"] > 2
-
-
-def test_a_base_that_its_own_setup_cannot_prepare_is_incomparable(project):
-    suite(project, 'setup = { command = "exit 7" }\n' + ORDER.format("a", "b"))
+@pytest.mark.parametrize(
+    ("before", "said"),
+    [
+        ('setup = { command = "exit 7" }\n' + ORDER.format("a", "b"), "setup of the base"),
+        ("not toml\n", "suite.toml"),
+    ],
+)
+def test_a_base_whose_own_suite_cannot_be_followed_is_incomparable(project, before, said):
+    suite(project, before)
     branch(project)
     suite(project, ORDER.format("a", "b"))
 
@@ -93,19 +92,7 @@ def test_a_base_that_its_own_setup_cannot_prepare_is_incomparable(project):
     assert done.code == ExitCode.NO_ANSWER, done.err
     found = row(comparison, "")
     assert (found["verdict"], found["code"]) == ("inconclusive", "not_comparable")
-    assert "setup of the base" in found["note"]
-
-
-def test_a_suite_of_the_base_that_cannot_be_read_is_incomparable(project):
-    suite(project, "not toml\n")
-    branch(project)
-    suite(project, ORDER.format("a", "b"))
-
-    done, comparison = checked(project)
-
-    assert done.code == ExitCode.NO_ANSWER, done.err
-    assert row(comparison, "")["code"] == "not_comparable"
-    assert "suite.toml" in row(comparison, "")["note"]
+    assert said in found["note"]
 
 
 def test_other_parameters_are_other_work(project):
@@ -173,9 +160,7 @@ def test_a_workload_that_the_head_removes_is_missing_until_the_merge(project):
 
 def test_a_baseline_that_outlived_its_workload_on_the_base_is_a_note_until_it_is_accepted(project):
     suite(project, ORDER.format("a", "b"), names=("nap", "other"))
-    commands = (("run", "-o", "../base.json"), ("accept", "../base.json"))
-    for command in commands:
-        assert Project(project.root).run(*command).code == ExitCode.OK
+    Project(project.root).accept_first()
     (project.root / "workloads/other.py").unlink()
     suite(project, ORDER.format("a", "b"))
     branch(project)

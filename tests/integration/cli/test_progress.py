@@ -25,19 +25,6 @@ def plain(project):
     return run
 
 
-def test_a_log_has_one_line_per_workload_and_round(project, plain):
-    project.workload("one").workload("two").suite("one", "two")
-
-    lines = plain("run").err.splitlines()
-
-    assert lines[0] == "measuring 2 workloads in 4 processes"
-    assert lines[1].startswith("round 1 of 2 done in ")
-    assert "; the rounds end in about " in lines[1]
-    assert lines[2].startswith("[1/2] one: 2 processes in ")
-    assert lines[3].startswith("[2/2] two: 2 processes in ")
-    assert lines[4].startswith("2 of 2 workloads measured in ")
-
-
 def test_github_folds_the_lines_and_is_told_below_what_failed(project):
     project.workload("bad", LOUD + "raise ValueError('::error::boom')\n")
     project.workload("good").suite("bad", "good")

@@ -1,6 +1,7 @@
 """Workloads that run the same program on both sides are not launched: a real repository."""
 
 import json
+import os
 import shutil
 
 import pytest
@@ -60,14 +61,9 @@ def git(tmp_path):
 
 def checked(git, *more):
     """Check against main; return how it ended, the run, and the rows."""
-    root = git.root.parent
-    done = Project(git.root).run(
-        *("check", "--against", "main", "--comparison", str(root / "comparison.json")),
-        *("-o", str(root / "run.json"), *more),
-    )
+    done, run, comparison = Project(git.root).check_against_main(*more)
     assert done.code in {ExitCode.OK, ExitCode.REGRESSED, ExitCode.NO_ANSWER}, done.err
-    run = json.loads((root / "run.json").read_text())
-    return done, run, json.loads((root / "comparison.json").read_text())["rows"]
+    return done, run, comparison["rows"]
 
 
 def said(done):
@@ -169,13 +165,7 @@ def touched(git, base="main", **environment):
 def test_records_that_accept_has_written_need_not_be_made_anew(git, tmp_path):
     git.ask("switch", "--quiet", "main")
     project = Project(git.root)
-    for command in (
-        ("run", "-o", str(tmp_path / "base.json")),
-        ("accept", str(tmp_path / "base.json"), "--reason", "First baseline"),
-    ):
-        done = project.run(*command)
-        assert done.code == ExitCode.OK, done.err
-    git.ask("add", "--all")
+    project.accept_first()
     git.commit()
     assert len(list((git.root / "baselines").glob("*/*/programs/*.json"))) == 2
     git.ask("switch", "--quiet", "branch")
@@ -216,9 +206,7 @@ def test_a_run_file_that_claims_the_same_program_is_not_believed(git):
 def test_a_record_that_the_head_has_forged_is_not_believed(git, tmp_path, path):
     """The file that it changes is taken out of the record: in its own copy, or in the cache."""
     git.ask("switch", "--quiet", "main")
-    project = Project(git.root)
-    project.run("run", "-o", str(tmp_path / "base.json"))
-    project.run("accept", str(tmp_path / "base.json"), "--reason", "First baseline")
+    Project(git.root).accept_first()
     git.commit()
     git.ask("switch", "--quiet", "--force-create", "branch")
     (git.root / "product/slow.py").write_text(SLOWER)
@@ -252,7 +240,7 @@ def site(git, tmp_path, monkeypatch):
     """A folder of installed packages, one of which the project requires, with a baseline."""
     site = tmp_path / "site-packages"
     site.mkdir()
-    monkeypatch.setenv("PYTHONPATH", str(site))
+    monkeypatch.setenv("PYTHONPATH", str(site), prepend=os.pathsep)
     install(site, "1.0", 1)
     git.ask("switch", "--quiet", "main")
     (git.root / "product/quick.py").write_text(
@@ -261,16 +249,8 @@ def site(git, tmp_path, monkeypatch):
         )
     )
     (git.root / "requirements.txt").write_text("library==1.0\n")
-    git.ask("add", "--all")
     git.commit()
-    project = Project(git.root)
-    for command in (
-        ("run", "quick", "-o", str(tmp_path / "base.json")),
-        ("accept", str(tmp_path / "base.json"), "--force", "--reason", "First baseline"),
-    ):
-        done = project.run(*command)
-        assert done.code == ExitCode.OK, done.err
-    git.ask("add", "--all")
+    Project(git.root).accept_first("quick")
     git.commit()
     git.ask("switch", "--quiet", "branch")
     git.ask("merge", "--quiet", "main")
