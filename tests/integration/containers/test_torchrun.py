@@ -21,7 +21,7 @@ def build(context):
     return Workload(step=step)
 """
 PROTOCOL = {
-    name: getattr(FEW_STEPS, name)
+    name: FEW_STEPS[name]
     for name in ("warmup_min_steps", "warmup_window", "memory_steps", "phase_steps")
 }
 
