@@ -27,9 +27,121 @@ INVALID = Validity(
 )
 
 
+SAME = a_run(a_measured("a", *STEADY))
+WITH_MEMORY = a_run(a_measured("a", *STEADY, device=a_device_memory()))
+NOT_GATED = Limit(relative=0.05, gate=False)
+
+
 def slower(run, workload="a", ratio=2.0):
     """The same run, in which pairs of launches show how much slower a workload is."""
     return in_turns(run, pairs(ratio, first_step_s=0.1), workload=workload)
+
+
+def with_b(b, *, a=STEADY):
+    """The workload `a`, and a second one."""
+    return a_run(a_measured("a", *a), b)
+
+
+B, FAILED_B = a_measured("b", *STEADY), a_failed("b")
+OK, NO_ANSWER, REGRESSED = ExitCode.OK, ExitCode.NO_ANSWER, ExitCode.REGRESSED
+
+
+@pytest.mark.parametrize(
+    ("base", "head", "of_b", "exit_code"),
+    [
+        (with_b(B), SAME, {"": Verdict.FAILED}, NO_ANSWER),
+        (with_b(FAILED_B), SAME, {"": Verdict.FAILED}, NO_ANSWER),
+        (SAME, with_b(FAILED_B), {"": Verdict.FAILED}, NO_ANSWER),
+        (SAME, with_b(B), {"": Verdict.NEW}, OK),
+        (
+            a_run(a_measured("a.n=1", *STEADY), B),
+            a_run(a_measured("a.n=1", *STEADY), selection=("a",)),
+            {},
+            OK,
+        ),
+        (with_b(B), slower(with_b(FAILED_B, a=SLOW)), {"": Verdict.FAILED}, REGRESSED),
+    ],
+    ids=["gone", "failed and gone", "new and failed", "new", "not asked for", "beside a loss"],
+)
+def test_no_workload_vanishes(base, head, of_b, exit_code):
+    comparison = judged(base, head)
+
+    assert verdicts_of(comparison, "b") == of_b
+    assert comparison.exit_code == exit_code
+
+
+@pytest.mark.parametrize(
+    ("base", "head", "verdict", "exit_code"),
+    [
+        (SAME, SAME, Verdict.UNCHANGED, OK),
+        (a_run(a_measured("a", *SLOW)), slower(SAME, ratio=0.5), Verdict.IMPROVED, OK),
+        (a_run(), SAME, Verdict.NEW, NO_ANSWER),
+        (a_run(), a_run(), Verdict.INCONCLUSIVE, NO_ANSWER),
+        (SAME, a_run(a_measured("a", *SLOW), validity=INVALID), Verdict.INCONCLUSIVE, NO_ANSWER),
+        (msgspec.structs.replace(SAME, validity=INVALID), SAME, Verdict.INCONCLUSIVE, NO_ANSWER),
+    ],
+    ids=["same", "faster", "no base", "nothing", "invalid", "invalid base"],
+)
+def test_a_comparison_has_one_verdict(base, head, verdict, exit_code):
+    comparison = judged(base, head)
+
+    assert (comparison.verdict, comparison.exit_code) == (verdict, exit_code)
+    if verdict is Verdict.INCONCLUSIVE:
+        assert {row.verdict for row in comparison.rows} <= {verdict}
+
+
+@pytest.mark.parametrize(
+    ("base", "head", "metric", "verdict"),
+    [
+        (SAME, WITH_MEMORY, "peak_allocated_bytes", Verdict.NEW),
+        # A launched base has said whether it has the metric: there is nothing to wait for.
+        (SAME, slower(WITH_MEMORY, ratio=1.0), "peak_allocated_bytes", None),
+        (
+            SAME,
+            in_turns(WITH_MEMORY, workload="a", trouble="ImportError: gone"),
+            "peak_allocated_bytes",
+            Verdict.NEW,
+        ),
+        (WITH_MEMORY, SAME, "peak_allocated_bytes", Verdict.FAILED),
+        (SAME, SAME, "graph_breaks", None),
+        (
+            a_run(a_measured("a", 1e-12, 1e9)),
+            a_run(a_measured("a", 1e9, 1e-12, 1e9)),
+            "step_time_s",
+            Verdict.INCONCLUSIVE,
+        ),
+        (
+            a_run(a_measured("a", *STEADY, graphs=1)),
+            a_run(a_measured("a", *STEADY, graphs=3, breaks=2)),
+            "graph_breaks",
+            Verdict.REGRESSED,
+        ),
+    ],
+)
+def test_a_metric_of_either_side_is_judged(base, head, metric, verdict):
+    comparison = judged(base, head)
+
+    assert verdicts_of(comparison, "a").get(metric) is verdict
+    codes = {Verdict.FAILED: NO_ANSWER, Verdict.REGRESSED: REGRESSED}
+    assert verdict is Verdict.INCONCLUSIVE or comparison.exit_code == codes.get(verdict, OK)
+
+
+@pytest.mark.parametrize(
+    ("base", "head", "metric", "verdict"),
+    [
+        (SAME, slower(a_run(a_measured("a", *SLOW))), "step_time_s", Verdict.REGRESSED),
+        (SAME, a_run(a_measured("a", *SLOW)), "step_time_s", Verdict.LIKELY_SLOWER),
+        (WITH_MEMORY, SAME, "peak_reserved_bytes", Verdict.FAILED),
+    ],
+)
+def test_a_metric_that_does_not_gate_is_shown_and_fails_no_job(base, head, metric, verdict):
+    limits = Limits(default={"step_time_s": NOT_GATED, "peak_reserved_bytes": NOT_GATED})
+
+    comparison = judged(base, head, limits=limits)
+
+    assert {row.gate for row in comparison.rows} == {False}
+    assert verdicts_of(comparison, "a")[metric] is verdict
+    assert comparison.exit_code == OK
 
 
 def test_twice_the_time_is_a_regression_and_the_only_red_row():
@@ -45,97 +157,6 @@ def test_twice_the_time_is_a_regression_and_the_only_red_row():
     assert comparison.rows[0] is red[0]
 
 
-def test_the_same_again_is_green():
-    run = a_run(a_measured("same", *STEADY))
-
-    comparison = judged(run, run)
-
-    assert (comparison.verdict, comparison.exit_code) == (Verdict.UNCHANGED, ExitCode.OK)
-
-
-def test_an_improvement_does_not_fail():
-    head = slower(a_run(a_measured("w", *STEADY)), "w", ratio=0.5)
-    comparison = judged(a_run(a_measured("w", *SLOW)), head)
-
-    assert (comparison.verdict, comparison.exit_code) == (Verdict.IMPROVED, ExitCode.OK)
-
-
-def test_a_workload_that_is_gone_is_missing_and_not_green():
-    comparison = judged(
-        a_run(a_measured("a", *STEADY), a_measured("b", *STEADY)), a_run(a_measured("a", *STEADY))
-    )
-
-    assert verdicts_of(comparison, "b") == {"": Verdict.FAILED}
-    assert comparison.exit_code == ExitCode.NO_ANSWER
-
-
-def test_a_workload_that_was_not_asked_for_is_not_missing():
-    comparison = judged(
-        a_run(a_measured("a.n=1", *STEADY), a_measured("b", *STEADY)),
-        a_run(a_measured("a.n=1", *STEADY), selection=("a",)),
-    )
-
-    assert verdicts_of(comparison, "b") == {}
-    assert comparison.exit_code == ExitCode.OK
-
-
-def test_a_new_workload_that_crashes_does_not_vanish():
-    comparison = judged(
-        a_run(a_measured("a", *STEADY)), a_run(a_measured("a", *STEADY), a_failed("new"))
-    )
-
-    assert comparison.verdict is Verdict.FAILED
-    assert comparison.exit_code == ExitCode.NO_ANSWER
-    assert verdicts_of(comparison, "new") == {"": Verdict.FAILED}
-
-
-def test_a_crash_does_not_hide_a_regression():
-    comparison = judged(
-        a_run(a_measured("a", *STEADY), a_measured("b", *STEADY)),
-        slower(a_run(a_measured("a", *SLOW), a_failed("b"))),
-    )
-
-    assert comparison.exit_code == ExitCode.REGRESSED
-    assert verdicts_of(comparison, "b") == {"": Verdict.FAILED}
-
-
-def test_a_workload_that_failed_on_the_base_and_is_gone_does_not_vanish():
-    comparison = judged(
-        a_run(a_measured("a", *STEADY), a_failed("b")), a_run(a_measured("a", *STEADY))
-    )
-
-    assert verdicts_of(comparison, "b") == {"": Verdict.FAILED}
-
-
-def test_a_new_workload_is_shown_and_does_not_fail():
-    comparison = judged(
-        a_run(a_measured("a", *STEADY)),
-        a_run(a_measured("a", *STEADY), a_measured("new", *STEADY)),
-    )
-
-    assert verdicts_of(comparison, "new") == {"": Verdict.NEW}
-    assert comparison.exit_code == ExitCode.OK
-
-
-def test_nothing_to_compare_is_not_green():
-    comparison = judged(a_run(), a_run(a_measured("a", *STEADY)))
-
-    assert (comparison.verdict, comparison.exit_code) == (Verdict.NEW, ExitCode.NO_ANSWER)
-    nothing = judged(a_run(), a_run())
-    assert (nothing.verdict, nothing.exit_code) == (Verdict.INCONCLUSIVE, ExitCode.NO_ANSWER)
-
-
-def test_where_no_metric_gates_nothing_is_missing():
-    limits = Limits(default={"step_time_s": Limit(relative=0.05, gate=False)})
-
-    comparison = judged(
-        a_run(a_measured("a", *STEADY)), a_run(a_measured("a", *SLOW)), limits=limits
-    )
-
-    assert {row.gate for row in comparison.rows} == {False}
-    assert (comparison.verdict, comparison.exit_code) == (Verdict.UNCHANGED, ExitCode.OK)
-
-
 def test_half_the_work_in_less_time_is_no_improvement():
     measured = a_measured("a", *STEADY)
     halved = msgspec.structs.replace(a_measured("a", *(0.75 * s for s in STEADY)), items_per_step=4)
@@ -144,101 +165,6 @@ def test_half_the_work_in_less_time_is_no_improvement():
 
     assert comparison.rows[0].code == "not_comparable"
     assert "items_per_step: 8.0 → 4" in comparison.rows[0].note
-
-
-def test_a_metric_that_only_the_head_has_is_new_unless_the_base_was_launched():
-    """A launched base has said whether it has the metric: there is nothing to wait for."""
-    base = a_run(a_measured("a", *STEADY))
-    head = a_run(a_measured("a", *STEADY, device=a_device_memory()))
-
-    alone, paired = judged(base, head), judged(base, slower(head, ratio=1.0))
-
-    assert verdicts_of(alone, "a")["peak_allocated_bytes"] is Verdict.NEW
-    assert "peak_allocated_bytes" not in verdicts_of(paired, "a")
-
-
-def test_a_metric_that_only_the_head_has_is_new_where_the_base_could_not_be_launched():
-    head = a_run(a_measured("a", *STEADY, device=a_device_memory()))
-    failed = in_turns(head, workload="a", trouble="ImportError: gone")
-
-    found = judged(a_run(a_measured("a", *STEADY)), failed)
-
-    assert verdicts_of(found, "a")["peak_allocated_bytes"] is Verdict.NEW
-
-
-def test_a_missing_metric_that_does_not_gate_fails_no_job():
-    device = a_device_memory()
-    limits = Limits(
-        default={
-            "step_time_s": Limit(relative=0.05),
-            "peak_reserved_bytes": Limit(relative=0.05, gate=False),
-        }
-    )
-
-    comparison = judged(
-        a_run(a_measured("a", *STEADY, device=device)),
-        a_run(a_measured("a", *STEADY)),
-        limits=limits,
-    )
-
-    assert verdicts_of(comparison, "a")["peak_reserved_bytes"] is Verdict.FAILED
-    assert comparison.exit_code == ExitCode.OK
-
-
-def test_absurd_times_are_judged_and_not_a_crash():
-    comparison = judged(a_run(a_measured("a", 1e-12, 1e9)), a_run(a_measured("a", 1e9, 1e-12, 1e9)))
-
-    assert verdicts_of(comparison, "a")["step_time_s"] is Verdict.INCONCLUSIVE
-
-
-def test_an_invalid_run_blames_nobody():
-    comparison = judged(
-        a_run(a_measured("a", *STEADY)), a_run(a_measured("a", *SLOW), validity=INVALID)
-    )
-
-    assert comparison.verdict is Verdict.INCONCLUSIVE
-    assert comparison.exit_code == ExitCode.NO_ANSWER
-    assert {row.verdict for row in comparison.rows} == {Verdict.INCONCLUSIVE}
-
-
-def test_an_invalid_base_is_as_bad():
-    comparison = judged(
-        a_run(a_measured("a", *STEADY), validity=INVALID), a_run(a_measured("a", *SLOW))
-    )
-
-    assert comparison.exit_code == ExitCode.NO_ANSWER
-
-
-def test_more_graph_breaks_are_a_regression():
-    comparison = judged(
-        a_run(a_measured("a", *STEADY, graphs=1)),
-        a_run(a_measured("a", *STEADY, graphs=3, breaks=2)),
-    )
-
-    assert verdicts_of(comparison, "a")["graph_breaks"] is Verdict.REGRESSED
-    assert comparison.exit_code == ExitCode.REGRESSED
-
-
-def test_a_metric_that_does_not_gate_is_shown_and_does_not_fail():
-    limits = Limits(default={"step_time_s": Limit(relative=0.05, gate=False)})
-
-    comparison = judged(
-        a_run(a_measured("a", *STEADY)), slower(a_run(a_measured("a", *SLOW))), limits=limits
-    )
-
-    assert comparison.rows[0].verdict is Verdict.REGRESSED
-    assert comparison.exit_code == ExitCode.OK
-
-
-def test_a_metric_that_disappears_does_not_vanish():
-    device = a_device_memory()
-
-    comparison = judged(
-        a_run(a_measured("a", *STEADY, device=device)), a_run(a_measured("a", *STEADY))
-    )
-
-    assert verdicts_of(comparison, "a")["peak_allocated_bytes"] is Verdict.FAILED
-    assert comparison.exit_code == ExitCode.NO_ANSWER
 
 
 def test_a_workload_has_its_own_limit():
@@ -252,12 +178,6 @@ def test_a_workload_has_its_own_limit():
 
     assert verdicts_of(comparison, "a")["step_time_s"] is Verdict.UNCHANGED
     assert verdicts_of(comparison, "b")["step_time_s"] is Verdict.LIKELY_SLOWER
-
-
-def test_nothing_compiled_needs_no_row():
-    comparison = judged(a_run(a_measured("a", *STEADY)), a_run(a_measured("a", *STEADY)))
-
-    assert "graph_breaks" not in verdicts_of(comparison, "a")
 
 
 def test_more_blocks_in_a_process_create_no_significance():

@@ -100,13 +100,27 @@ def test_outcomes_agree_with_two_one_sided_tests_of_scipy(effect, spread, histor
         assert (found.call, found.pairs) == of_scipy(differences, history, suspected)
 
 
-def test_a_first_look_without_history_is_the_t_test_of_scipy():
-    differences = [0.031, 0.029, 0.033, 0.03, 0.032, 0.028]
+CALM = BETA_CONFIRM * CALM_TOGETHER_WITHOUT_HISTORY
 
+
+@pytest.mark.parametrize(
+    ("differences", "answer", "tail"),
+    [
+        ([0.031, 0.029, 0.033, 0.03, 0.032, 0.028], ("regressed", 6), ALPHA * WEIGHTS[0] / 2),
+        ([0.001, -0.002, 0.0015], ("unchanged", 3), CALM * CALM_WEIGHTS_WITHOUT_HISTORY[3]),
+        # Pairs that run out: as surely as the last look so far would have said it.
+        (
+            [0.002, 0.028, 0.016, 0.03, 0.001],
+            ("inconclusive", 5),
+            CALM * CALM_WEIGHTS_WITHOUT_HISTORY[4],
+        ),
+    ],
+)
+def test_an_answer_without_history_has_the_interval_of_scipy(differences, answer, tail):
     found = confirmed(differences, **EXACT)
 
-    tested = stats.ttest_1samp(differences, 0.0).confidence_interval(1 - ALPHA * WEIGHTS[0])
-    assert (found.call, found.pairs) == ("regressed", 6)
+    tested = stats.ttest_1samp(differences, 0.0).confidence_interval(1 - 2 * tail)
+    assert (found.call, found.pairs) == answer
     assert (found.low, found.high) == pytest.approx(tuple(tested), rel=1e-8)
 
 
@@ -122,41 +136,20 @@ def test_each_end_of_the_interval_of_an_alarm_is_as_sure_as_its_side_asks(suspec
     assert (found.low, found.high) == pytest.approx((t.ppf(of_loss), t.isf(of_gain)), rel=1e-8)
 
 
-def test_unchanged_comes_with_the_interval_of_the_two_one_sided_tests():
-    differences = [0.001, -0.002, 0.0015, 0.0]
+@pytest.mark.parametrize(
+    ("differences", "call"),
+    [([0.5] * 6, "regressed"), ([-0.5] * 6, "improved"), ([0.001, -0.001], "unchanged")],
+)
+def test_an_outcome_comes_at_looks_only_and_ends_the_pairs(differences, call):
+    """An alarm after six pairs, however large; two may clear where history knows the spread."""
+    confirmation = a_confirmation(prior_variance=1e-6, suspected=1)
 
-    found = confirmed(differences, **EXACT)
+    outcomes = [confirmation.add(difference) for difference in differences]
 
-    tested = stats.ttest_1samp(differences[:3], 0.0).confidence_interval(
-        1 - 2 * BETA_CONFIRM * CALM_TOGETHER_WITHOUT_HISTORY * CALM_WEIGHTS_WITHOUT_HISTORY[3]
-    )
-    assert (found.call, found.pairs) == ("unchanged", 3)
-    assert (found.low, found.high) == pytest.approx(tuple(tested), rel=1e-8)
-
-
-def test_an_outcome_comes_at_looks_only():
-    confirmation = a_confirmation()
-
-    outcomes = [confirmation.add(0.5) for _ in range(6)]
-
-    assert outcomes == [None] * 5 + [confirmation.finish()]
-    assert confirmation.finish().call == "regressed"
-
-
-def test_two_pairs_may_say_unchanged_where_the_history_knows_the_spread():
-    confirmation = a_confirmation(prior_variance=1e-6)
-
-    outcomes = [confirmation.add(difference) for difference in (0.001, -0.001)]
-
-    assert outcomes == [None, confirmation.finish()]
-    assert (confirmation.finish().call, confirmation.finish().pairs) == ("unchanged", 2)
-
-
-@pytest.mark.parametrize("difference", [0.5, -0.5])
-def test_no_alarm_comes_before_six_pairs_however_large_the_change(difference):
-    found = confirmed([difference] * MOST_PAIRS, prior_variance=1e-6, suspected=1)
-
-    assert found.pairs == 6
+    assert outcomes == [None] * (len(differences) - 1) + [confirmation.finish()]
+    assert confirmation.finish().call == call
+    with pytest.raises(ValueError, match=f"no pair after the outcome '{call}' of"):
+        confirmation.add(0.5)
 
 
 def test_a_change_is_proven_earlier_on_the_side_where_the_screen_saw_it():
@@ -169,34 +162,14 @@ def test_a_change_is_proven_earlier_on_the_side_where_the_screen_saw_it():
     assert expected.pairs < surprising.pairs
 
 
-def test_the_last_look_ends_inconclusive_with_an_interval_that_reaches_both_answers():
-    found = confirmed([-0.02, 0.05] * 9)
+@pytest.mark.parametrize("pairs", [1, 3, 5, 17, 18])
+def test_pairs_that_run_out_decide_nothing(pairs):
+    found = confirmed(([0.002, 0.028, 0.016] * 6)[:pairs], prior_variance=1e-3)
 
-    assert (found.call, found.pairs) == ("inconclusive", 18)
+    assert (found.call, found.pairs) == ("inconclusive", pairs)
+    assert found.low < found.estimate < found.high
     assert found.low < TIME.half_limit
     assert found.high > TIME.limit
-
-
-@pytest.mark.parametrize("pairs", [1, 3, 5, 17])
-def test_pairs_that_run_out_decide_nothing(pairs):
-    found = confirmed([0.002, 0.028, 0.016] * 6, prior_variance=1e-3)
-    stopped = confirmed(([0.002, 0.028, 0.016] * 6)[:pairs], prior_variance=1e-3)
-
-    assert found.call == "inconclusive"
-    assert (stopped.call, stopped.pairs) == ("inconclusive", pairs)
-    assert stopped.low < stopped.estimate < stopped.high
-
-
-def test_pairs_that_run_out_have_the_interval_that_would_have_said_unchanged():
-    """As surely as the last look so far would have said it: its end is the loss it excludes."""
-    differences = [0.002, 0.028, 0.016, 0.03, 0.001]
-
-    found = confirmed(differences, **EXACT)
-
-    tested = stats.ttest_1samp(differences, 0.0).confidence_interval(
-        1 - 2 * BETA_CONFIRM * CALM_TOGETHER_WITHOUT_HISTORY * CALM_WEIGHTS_WITHOUT_HISTORY[4]
-    )
-    assert (found.low, found.high) == pytest.approx(tuple(tested), rel=1e-8)
 
 
 # A loss of 2.2 % on a noisy machine, as 18 pairs recorded it.
@@ -220,30 +193,12 @@ def test_no_earlier_look_and_no_estimate_within_the_limit_takes_the_second_way()
     assert (early.call, within.call) == ("inconclusive", "inconclusive")
 
 
-def test_a_budget_that_ends_before_the_first_look_proves_nothing():
-    assert confirmed([0.5, 0.5, 0.5], **EXACT).call == "inconclusive"
+@pytest.mark.parametrize(("differences", "estimate"), [([], 0.0), ([0.02], 0.02)])
+def test_one_pair_without_history_leaves_everything_possible(differences, estimate):
+    found = confirmed(differences, **EXACT)
 
-
-def test_no_pair_leaves_everything_possible():
-    found = a_confirmation().finish()
-
-    assert (found.call, found.pairs) == ("inconclusive", 0)
-    assert (found.estimate, found.low, found.high) == (0.0, -math.inf, math.inf)
-
-
-def test_one_pair_without_history_leaves_everything_possible():
-    found = confirmed([0.02], **EXACT)
-
-    assert (found.estimate, found.low, found.high) == (0.02, -math.inf, math.inf)
-
-
-def test_a_settled_suspect_takes_no_more_pairs():
-    confirmation = a_confirmation()
-    for _ in range(6):
-        confirmation.add(0.5)
-
-    with pytest.raises(ValueError, match="no pair after the outcome 'regressed' of 6 pairs"):
-        confirmation.add(0.5)
+    assert (found.call, found.pairs) == ("inconclusive", len(differences))
+    assert (found.estimate, found.low, found.high) == (estimate, -math.inf, math.inf)
 
 
 @pytest.mark.parametrize(
@@ -308,18 +263,13 @@ def test_what_cannot_be_a_difference_of_logarithms_is_refused(difference):
 
 
 @pytest.mark.parametrize(
-    "wrong",
-    [
-        {"alpha": 0.0},
-        {"alpha": 1.0},
-        {"prior_variance": -1.0},
-        {"prior_variance": math.nan},
-        {"prior_df": math.inf},
-    ],
+    ("name", "value"),
+    [*(("alpha", alpha) for alpha in (0.0, 1.0)), ("prior_df", math.inf)]
+    + [("prior_variance", variance) for variance in (-1.0, math.nan)],
 )
-def test_what_no_confirmation_can_start_from_is_refused(wrong):
+def test_what_no_confirmation_can_start_from_is_refused(name, value):
     with pytest.raises(ValueError, match="expected 0 < alpha < 1 and a finite prior_variance"):
-        a_confirmation(**wrong)
+        a_confirmation(**{name: value})
 
 
 def test_a_larger_limit_calls_more_unchanged():

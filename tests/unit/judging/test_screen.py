@@ -14,19 +14,11 @@ from tests import smyth
 TIME = policy_of(PolicyKind.TIME)
 WIDE = policy_of(PolicyKind.TIME, 0.05)
 QUIET = (0.0, 0.001, -0.001)
-logs = st.floats(-0.2, 0.2)
-launches = st.lists(logs, min_size=1, max_size=4)
-workloads = st.tuples(st.lists(launches, min_size=1, max_size=4), launches)
-suites = st.lists(workloads, min_size=1, max_size=5)
 
 
 def screened(sessions, head, *, among=(), under=TIME):
     """Screen one workload, among others."""
     return screen([(sessions, head), *among], under)[0]
-
-
-def is_suspect(one, under=TIME):
-    return not one.clears(under)
 
 
 def moved(values, by):
@@ -103,84 +95,60 @@ def test_the_prior_of_the_confirmation_agrees_with_an_independent_computation():
         assert one.prior_df == pytest.approx(min(shared + 6, 30))
 
 
-def test_a_quiet_history_passes_a_head_like_it():
-    suite = simulated(sessions=5, session_sd=0.001, launch_sd=0.001, seed=1)
-
-    assert not any(is_suspect(one) for one in screen(suite, TIME))
-
-
-def test_a_head_beyond_the_limit_is_a_suspect():
-    one = screened([QUIET] * 5, moved(QUIET, 0.021))
-
-    assert is_suspect(one)
-    assert one.difference == pytest.approx(0.021)
-
-
-def test_a_gain_is_a_suspect_too():
-    assert is_suspect(screened([QUIET] * 5, moved(QUIET, -0.021)))
-
-
-def test_one_session_passes_nothing_by_default():
-    """How much sessions differ is then the policy's assumption, and that is wide."""
-    assert is_suspect(screened([QUIET], QUIET))
+@pytest.mark.parametrize(
+    ("sessions", "head", "under", "is_cleared"),
+    [
+        ([QUIET] * 5, QUIET, TIME, True),
+        ([QUIET] * 5, moved(QUIET, 0.021), TIME, False),
+        ([QUIET] * 5, moved(QUIET, -0.021), TIME, False),  # a gain is a suspect, too
+        # How much sessions differ is an assumption after one session, and that is wide.
+        ([QUIET], QUIET, TIME, False),
+        ([QUIET], QUIET, WIDE, False),
+        ([QUIET] * 2, QUIET, WIDE, True),
+        ([[0.0]], [0.0], WIDE, False),
+        ([[0.0], [0.001], [-0.001], [0.0], [0.001]], [0.0005], TIME, True),
+    ],
+)
+def test_a_head_like_enough_sessions_passes_alone(sessions, head, under, is_cleared):
+    assert screened(sessions, head, under=under).clears(under) is is_cleared
 
 
-def test_one_session_passes_no_time_however_large_the_limit():
-    assert is_suspect(screened([QUIET], QUIET, under=WIDE), WIDE)
-    assert not is_suspect(screened([QUIET] * 2, QUIET, under=WIDE), WIDE)
+NOISY = (0.0, 0.06, -0.06)
+LESS_NOISY = (0.0, 0.01, -0.01)
+ASSUMED = TIME.session_spread**2
 
 
-def test_one_launch_on_each_side_passes_nothing():
-    assert is_suspect(screened([[0.0]], [0.0], under=WIDE), WIDE)
+@pytest.mark.parametrize(
+    ("sessions", "head", "among", "variance"),
+    [
+        # Identical launches are still of sessions that may differ.
+        ([[0.3] * 3], [0.3] * 3, [], 2 * ASSUMED),
+        # Sessions that agree by chance differ by half of what launches cause, at least.
+        ([NOISY] * 20, NOISY, [], 0.0012 / 2 * (1 + 1 / 20)),
+        # Single launches do not make the suite look quiet.
+        (
+            [[0.0], [0.0]],
+            [0.0],
+            [([LESS_NOISY], LESS_NOISY)] * 2 + [([[0.0]], [0.0])] * 3,
+            4 * (ASSUMED + 0.0001 / 3) / 5 * 1.5,
+        ),
+        # Alone, its own two sessions are one observation beside four assumed ones.
+        ([[0.0] * 3, [0.02] * 3], [0.01] * 3, [], (4 * ASSUMED + 0.0002) / 5 * 1.5),
+    ],
+)
+def test_what_sessions_are_taken_to_differ_by(sessions, head, among, variance):
+    assert screened(sessions, head, among=among).error == pytest.approx(math.sqrt(variance))
 
 
-def test_one_launch_in_each_of_many_sessions_is_judged_by_how_these_differ():
-    one = screened([[0.0], [0.001], [-0.001], [0.0], [0.001]], [0.0005])
+def test_what_is_known_of_launches_goes_into_the_confirmation():
+    """As thirty observations at most, and as none where each session has one launch."""
+    lone = screened([[0.0], [0.001], [-0.001]], [0.0005])
+    taken = screened([[0.0]], [0.0], among=[([NOISY], NOISY)] * 5)
 
-    assert not is_suspect(one)
-    assert (one.launch_variance, one.prior_variance, one.prior_df) == (0.0, 0.0, 0.0)
-
-
-def test_identical_launches_are_still_of_sessions_that_may_differ():
-    one = screened([[0.3, 0.3, 0.3]], [0.3, 0.3, 0.3])
-
-    assert one.error == pytest.approx(math.sqrt(2) * TIME.session_spread)
-
-
-def test_sessions_that_agree_by_chance_are_not_believed_beyond_their_launches():
-    """Half of what launches cause is the least that sessions are taken to differ by."""
-    one = screened([[0.0, 0.06, -0.06]] * 20, [0.0, 0.06, -0.06])
-
-    noise = 0.0036 / 3
-    assert one.error == pytest.approx(math.sqrt(noise / 2 * (1 + 1 / 20)))
-
-
-def test_a_workload_of_single_launches_takes_their_spread_from_the_suite():
-    noisy = (0.0, 0.06, -0.06)
-
-    one = screened([[0.0]], [0.0], among=[([noisy], noisy)] * 5)
-
-    assert one.launch_variance == one.prior_variance > 0.001
-    assert one.error == pytest.approx(math.sqrt(2 * (TIME.session_spread**2 + one.launch_variance)))
-
-
-def test_single_launches_do_not_make_the_suite_look_quiet():
-    noisy = (0.0, 0.01, -0.01)
-    single = ([[0.0]], [0.0])
-
-    one = screened([[0.0], [0.0]], [0.0], among=[([noisy], noisy)] * 2 + [single] * 3)
-
-    assumed = TIME.session_spread**2 + 0.0001 / 3
-    assert one.error == pytest.approx(math.sqrt(4 * assumed / 5 * 1.5))
-
-
-def test_a_workload_alone_is_moderated_by_the_policy_only():
-    """Nothing is shared: its own two sessions are one observation beside four assumed ones."""
-    one = screened([[0.0] * 3, [0.02] * 3], [0.01] * 3)
-
-    variance = (4 * TIME.session_spread**2 + 0.0002) / 5
-    assert one.df == 5
-    assert one.error == pytest.approx(math.sqrt(variance * 1.5))
+    assert (lone.launch_variance, lone.prior_variance, lone.prior_df) == (0.0, 0.0, 0.0)
+    assert taken.launch_variance == taken.prior_variance > 0.001
+    assert taken.error == pytest.approx(math.sqrt(2 * (ASSUMED + taken.launch_variance)))
+    assert [screened([QUIET] * n, QUIET[:2]).prior_df for n in (20, 1)] == [30, 3]
 
 
 def test_a_noisy_neighbour_widens_a_quiet_workload():
@@ -202,66 +170,50 @@ def test_fewer_launches_of_the_head_make_it_less_sure():
     assert found[2] > 1.2 * found[0]
 
 
-def test_the_history_counts_at_most_thirty_observations_in_the_confirmation():
-    assert screened([QUIET] * 20, QUIET).prior_df == 30
-    assert screened([QUIET], QUIET[:2]).prior_df == 3
+# The sessions, how much they and their launches differ, and launches of a session and of the head.
+MACHINES = [(n, spread, 0.004, 3, 3) for n in (1, 2, 3, 5) for spread in (0.001, 0.004, 0.01)]
 
 
-def share_passed(effect, *, head_launches=3, **suite):
-    """How many workloads of many simulated suites pass, whose head differs by `effect`."""
-    passed = total = 0
+@pytest.mark.parametrize(
+    ("sessions", "session_sd", "launch_sd", "launches", "of_head"),
+    [*MACHINES, (5, 0.001, 0.006, 5, 2)],
+)
+def test_a_change_as_large_as_the_limit_seldom_passes(
+    sessions, session_sd, launch_sd, launches, of_head
+):
+    found = []
     for seed in range(60):
-        items = simulated(seed=seed, effect=effect, **suite)
-        for one in screen([(s, head[:head_launches]) for s, head in items], TIME):
-            passed += one.clears(TIME)
-            total += 1
-    return passed / total
+        suite = simulated(
+            seed=seed,
+            effect=TIME.limit,
+            sessions=sessions,
+            session_sd=session_sd,
+            launch_sd=launch_sd,
+            launches=launches,
+        )
+        found += screen([(before, head[:of_head]) for before, head in suite], TIME)
+
+    assert sum(one.clears(TIME) for one in found) <= 1.1 * BETA_SCREEN * len(found)
 
 
-@pytest.mark.parametrize("sessions", [1, 2, 3, 5])
-@pytest.mark.parametrize("session_sd", [0.001, 0.004, 0.01])
-def test_a_change_as_large_as_the_limit_seldom_passes(sessions, session_sd):
-    assert share_passed(TIME.limit, sessions=sessions, session_sd=session_sd) <= 1.1 * BETA_SCREEN
+logs = st.floats(-745, 710) | st.floats(-0.2, 0.2)
+launches = st.lists(logs, min_size=1, max_size=4)
+workloads = st.tuples(st.lists(launches, min_size=1, max_size=4), launches)
 
 
-def test_it_seldom_passes_with_fewer_launches_of_the_head_than_of_a_session():
-    passed = share_passed(
-        TIME.limit, sessions=5, session_sd=0.001, launch_sd=0.006, launches=5, head_launches=2
-    )
-
-    assert passed <= 1.1 * BETA_SCREEN
-
-
-@given(suites)
+@given(st.lists(workloads, max_size=5))
 def test_every_figure_is_finite_and_in_order(suite):
-    for one in screen(suite, TIME):
-        assert one.low <= one.difference <= one.high
+    """Also of values as large as floats can be, and of none."""
+    found = screen(suite, TIME)
+
+    assert len(found) == len(suite)
+    for one in found:
+        assert -math.inf < one.low <= one.difference <= one.high < math.inf
         assert all(
             math.isfinite(value) and value >= 0
             for value in (one.error, one.launch_variance, one.prior_variance, one.prior_df)
         )
         assert one.df >= 1
-
-
-@given(
-    st.lists(
-        st.tuples(
-            st.lists(
-                st.lists(st.floats(-745, 710), min_size=1, max_size=3), min_size=1, max_size=3
-            ),
-            st.lists(st.floats(-745, 710), min_size=1, max_size=3),
-        ),
-        max_size=4,
-    )
-)
-def test_values_as_large_as_floats_can_be_have_finite_figures(suite):
-    for one in screen(suite, TIME):
-        assert math.isfinite(one.low)
-        assert math.isfinite(one.high)
-
-
-def test_an_empty_suite_has_no_suspects():
-    assert screen([], TIME) == []
 
 
 @pytest.mark.parametrize(
