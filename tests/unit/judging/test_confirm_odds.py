@@ -25,12 +25,8 @@ def share_of_calls(call, effect, *, alpha=ALPHA, times=1500, **history):
 
 
 @pytest.mark.parametrize("history", [EXACT, {"prior_variance": 0.5e-4, "prior_df": 8.0}])
-def test_a_change_as_large_as_half_the_limit_is_seldom_called_a_regression(history):
+def test_a_change_at_the_edge_is_seldom_called_wrongly(history):
     assert share_of_calls("regressed", TIME.half_limit, **history) <= ALPHA
-
-
-@pytest.mark.parametrize("history", [EXACT, {"prior_variance": 0.5e-4, "prior_df": 8.0}])
-def test_a_change_as_large_as_the_limit_is_seldom_called_none(history):
     assert share_of_calls("unchanged", TIME.limit, **history) <= BETA_CONFIRM
 
 
@@ -93,22 +89,9 @@ def test_without_any_spread_known_nothing_is_detectable():
     assert a_confirmation(**EXACT).smallest_detectable() == math.inf
 
 
-def test_alpha_is_shared_over_all_suspects():
+def test_alpha_is_shared_over_all_suspects_and_needs_one():
     assert confirm.share_alpha(1) == ALPHA
     assert confirm.share_alpha(20) == pytest.approx(ALPHA / 20)
-
-
-def test_more_suspects_make_each_harder_to_prove():
-    differences = [0.02, 0.05, 0.03, 0.06, 0.04, 0.05] * 3
-
-    alone = confirmed(differences, alpha=confirm.share_alpha(1), prior_variance=1e-4)
-    many = confirmed(differences, alpha=confirm.share_alpha(1000), prior_variance=1e-4)
-
-    assert (alone.call, many.call) == ("regressed", "regressed")
-    assert alone.pairs < many.pairs
-
-
-def test_alpha_is_not_shared_over_nobody():
     with pytest.raises(ValueError, match="expected at least one suspect"):
         confirm.share_alpha(0)
 

@@ -133,6 +133,10 @@ def test_what_is_exact_is_judged_by_ranges(history, head, verdict):
     assert row(a_sampled(metric=COUNT, history=history, head=head)).verdict is verdict
 
 
+def test_a_count_that_was_zero_has_no_ratio():
+    assert row(a_sampled(metric=COUNT, history=((0,),), head=(2,))).ratio is None
+
+
 def test_exact_pairs_count_more_than_an_older_history():
     moved = a_sampled(metric=COUNT, history=((3,),), head=(4,), pairs=((4, 4), (4, 4)))
 

@@ -30,17 +30,17 @@ def predicted(difference, *, alpha=0.05, **screened):
     return predict(a_screened(difference, **screened), TIME, alpha)
 
 
-@pytest.mark.parametrize("difference", [0.1, -0.1])
-def test_a_head_far_from_a_long_history_is_suspected_and_not_confirmed(difference):
-    assert predicted(difference) == "unconfirmed"
-
-
-def test_a_suspect_that_sessions_may_explain_is_inconclusive():
-    assert predicted(0.1, error=0.05) == "inconclusive"
-
-
-def test_what_the_screen_passes_is_unchanged():
-    assert predicted(0.001, error=1e-5) == "unchanged"
+@pytest.mark.parametrize(
+    ("difference", "error", "expected"),
+    [
+        (0.1, 0.002, "unconfirmed"),
+        (-0.1, 0.002, "unconfirmed"),
+        (0.1, 0.05, "inconclusive"),
+        (0.001, 1e-5, "unchanged"),
+    ],
+)
+def test_a_head_is_suspected_where_sessions_do_not_explain_it(difference, error, expected):
+    assert predicted(difference, error=error) == expected
 
 
 @given(
