@@ -244,7 +244,7 @@ def _suspicions(groups: _RowGroups) -> Iterable[Phrase]:
     yield _sized("far beyond the limit, and more budget would prove it", _worst(provable))
     yield _sized("likely slower", [row for row in likely if row not in provable])
     unanswered = _worst([*far, *groups.late])
-    topics = {advice.topic_of(row, groups.comparison) for row in (*likely, *far)}
+    topics = {advice.find_topic(row, groups.comparison) for row in (*likely, *far)}
     if groups.late or Topic.BUSY_MACHINE in topics:
         busy = "the machine was too busy for a verdict"
         yield _sized(busy, unanswered) if unanswered else (Words(busy),)

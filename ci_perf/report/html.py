@@ -29,7 +29,7 @@ def run(measured: Run) -> str:
 def comparison(judged: Comparison) -> str:
     """Show what the Markdown report shows, but for what only a pull request needs."""
     parts: list[Phrase | Table] = [headline.of(judged), headline.counts(judged)]
-    parts += advice.next_steps(judged)
+    parts += advice.list_steps(judged)
     parts += [
         (Words(gate_words.TITLE), Words(": "), *line)
         for line in gate_words.lines(judged.gate_changes)

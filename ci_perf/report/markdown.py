@@ -119,7 +119,7 @@ def _render(comparison: Comparison, shown: int, folded: int, explained: int) -> 
         has_gate_changes=bool(comparison.gate_changes),
         warnings=[phrase(part) for part in (*notices.of(comparison), *validity[:1])],
         reasons=[phrase(part) for part in validity[1:]],
-        steps=[phrase(part) for part in advice.next_steps(comparison)],
+        steps=[phrase(part) for part in advice.list_steps(comparison)],
         heading=cells.HEADING,
         changed=_table(table, shown),
         first=Markdown(tables.markdown([(_FIRST,), first])) if first else "",

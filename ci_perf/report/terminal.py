@@ -98,7 +98,7 @@ def _parts(comparison: Comparison, width: int, *, is_ascii: bool) -> Iterable[Re
     yield _text(headline.of(comparison), style="bold")
     yield Padding(_text(headline.counts(comparison)), (0, 0, 1, 0))
     yield from _gate(comparison)
-    for step in advice.next_steps(comparison):
+    for step in advice.list_steps(comparison):
         yield Padding(_text(step), (0, 0, 0, 2))
     for warning in (*notices.of(comparison), *notices.validity(comparison)):
         yield _text(warning, style="yellow")

@@ -119,7 +119,7 @@ def render(comparison: Comparison, *, run: Run | None = None, base: Summary | No
         gate=gate_words.lines(comparison.gate_changes),
         footer=provenance.footer(comparison),
         machine=provenance.machine(comparison.head.machine),
-        steps=advice.next_steps(comparison),
+        steps=advice.list_steps(comparison),
         warnings=[
             _without_icon(notice)
             for notice in (*notices.of(comparison), *notices.validity(comparison))

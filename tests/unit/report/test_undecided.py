@@ -18,7 +18,7 @@ IN_TURNS = "ci-perf check loader --suite standard --against "
 
 def steps(*rows, **more):
     comparison = a_comparison(*rows, verdict=Verdict.INCONCLUSIVE, **more)
-    return ["".join(phrase) for phrase in advice.next_steps(comparison)]
+    return ["".join(phrase) for phrase in advice.list_steps(comparison)]
 
 
 @pytest.mark.parametrize("code", ["spread", "too_few_sessions", "machine_moved"])
@@ -52,7 +52,7 @@ def test_a_limit_that_would_promise_nothing_is_not_advised(limit):
 @pytest.mark.parametrize("limit", [0.0123, 0.1163, 0.2])
 def test_the_limit_to_write_down_is_large_enough_and_toml(limit):
     comparison = a_comparison(an_undecided(pairs=18, remedy=a_remedy(limit=limit)))
-    (step,) = advice.next_steps(comparison)
+    (step,) = advice.list_steps(comparison)
 
     commands = [part for part in step if isinstance(part, Command)]
     written = tomllib.loads(commands[-1])["step_time_s"]["limit"]
