@@ -155,7 +155,7 @@ def _of_change(row: Change) -> TableRow:
         limit=_limit(row),
         detects=_detects(row),
         evidence=_evidence(row),
-        remark=remarks.of(row),
+        remark=remarks.describe(row),
         note=row.note,
     )
 
@@ -175,7 +175,7 @@ def _of_uncompared(row: Uncompared) -> TableRow:
         limit=units.NOTHING,
         detects=Words(""),
         evidence=Words(""),
-        remark=remarks.of(row),
+        remark=remarks.describe(row),
         note=row.note,
     )
 
@@ -202,7 +202,7 @@ def _of_numerics(row: Numerics) -> TableRow:
         limit=units.limit(row.tolerance),
         detects=Words(""),
         evidence=Words(""),
-        remark=remarks.of(row),
+        remark=remarks.describe(row),
         note=row.note,
     )
 

@@ -179,12 +179,12 @@ def _pass(groups: _RowGroups) -> Iterable[Phrase]:
 
 def _excluded(undecided: Sequence[Row], unchanged: Sequence[Row]) -> str:
     """Say which losses no row has; nothing where all are decided, or one excludes none."""
-    said = [remarks.excluded(row) for row in undecided if isinstance(row, Change)]
+    said = [remarks.describe_excluded(row) for row in undecided if isinstance(row, Change)]
     if not said or not all(said):
         return ""
     changes = [row for row in (*undecided, *unchanged) if isinstance(row, Change)]
     widest = max(changes, key=lambda row: row.interval.high if row.interval else 0.0)
-    return f", and {remarks.excluded(widest)}"
+    return f", and {remarks.describe_excluded(widest)}"
 
 
 def _act(groups: _RowGroups) -> Iterable[Phrase]:

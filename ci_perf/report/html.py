@@ -34,7 +34,7 @@ def comparison(judged: Comparison) -> str:
         (Words(gate_words.TITLE), Words(": "), *line)
         for line in gate_words.lines(judged.gate_changes)
     ]
-    parts += [*notices.of(judged), *notices.validity(judged)]
+    parts += [*notices.list_notices(judged), *notices.list_doubts(judged)]
     parts.append(_table(table_rows.changed(judged.rows)))
     for explained in explanations.of(judged.rows):
         parts += [(*explained.title, *explained.rest), Table(explanations.HEADING, explained.lines)]

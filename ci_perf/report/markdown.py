@@ -113,11 +113,11 @@ def _render(comparison: Comparison, shown: int, folded: int, explained: int) -> 
     table, quiet = table_rows.changed(compared), table_rows.quiet(compared)
     first = first_numbers.from_comparison(comparison, shown=shown)
     failed = table_rows.failed(table_rows.worst_first(comparison.rows))
-    validity = notices.validity(comparison)
+    validity = notices.list_doubts(comparison)
     return _template().render(
         opening=opening(comparison),
         has_gate_changes=bool(comparison.gate_changes),
-        warnings=[phrase(part) for part in (*notices.of(comparison), *validity[:1])],
+        warnings=[phrase(part) for part in (*notices.list_notices(comparison), *validity[:1])],
         reasons=[phrase(part) for part in validity[1:]],
         steps=[phrase(part) for part in advice.list_steps(comparison)],
         heading=cells.HEADING,

@@ -100,7 +100,7 @@ def _parts(comparison: Comparison, width: int, *, is_ascii: bool) -> Iterable[Re
     yield from _gate(comparison)
     for step in advice.list_steps(comparison):
         yield Padding(_text(step), (0, 0, 0, 2))
-    for warning in (*notices.of(comparison), *notices.validity(comparison)):
+    for warning in (*notices.list_notices(comparison), *notices.list_doubts(comparison)):
         yield _text(warning, style="yellow")
     yield from _numbers(comparison, width, is_ascii=is_ascii)
     yield from _explained(comparison, width)

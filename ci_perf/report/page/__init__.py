@@ -122,7 +122,7 @@ def render(comparison: Comparison, *, run: Run | None = None, base: Summary | No
         steps=advice.list_steps(comparison),
         warnings=[
             _without_icon(notice)
-            for notice in (*notices.of(comparison), *notices.validity(comparison))
+            for notice in (*notices.list_notices(comparison), *notices.list_doubts(comparison))
         ],
         explained=explanations.of(comparison.rows),
         explained_heading=explanations.HEADING,

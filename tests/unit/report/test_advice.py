@@ -93,7 +93,7 @@ def test_a_new_workload_says_why_its_base_could_not_be_launched():
     (step,) = steps(an_uncompared("vit", Verdict.NEW, "no file vit.py"), a_change("bert"))
 
     assert "No baseline yet: vit (the base could not be launched: no file vit.py)." in step
-    assert remarks.of(an_uncompared("vit", Verdict.NEW, "no file vit.py")) == (
+    assert remarks.describe(an_uncompared("vit", Verdict.NEW, "no file vit.py")) == (
         "no baseline yet, and the base could not be launched"
     )
 

@@ -119,7 +119,7 @@ def test_what_is_worse_by_its_history_alone_says_how_far():
     assert first_line(near, far) == (
         "❓ Unknown: looks worse, not proven: gpt +40.0 %, bert +25.0 % by its history"
     )
-    assert "worse than its history (+25.0 %)" in remarks.of(near)
+    assert "worse than its history (+25.0 %)" in remarks.describe(near)
 
 
 @pytest.mark.parametrize(
