@@ -157,7 +157,9 @@ def verdict_text(verdict: Comparison, explaining_s: float) -> str:
     what = "recording what the workloads take from the repository"
     if explaining_s:
         what = f"explaining it for at most {in_words(explaining_s)}"
-    return f"verdict: {phrases.plain(headlines.of(verdict))}\n{what}; Ctrl-C keeps the verdict"
+    return (
+        f"verdict: {phrases.plain(headlines.summarise(verdict))}\n{what}; Ctrl-C keeps the verdict"
+    )
 
 
 def recording_text(workload: str) -> str:

@@ -28,7 +28,7 @@ def run(measured: Run) -> str:
 
 def comparison(judged: Comparison) -> str:
     """Show what the Markdown report shows, but for what only a pull request needs."""
-    parts: list[Phrase | Table] = [headline.of(judged), headline.counts(judged)]
+    parts: list[Phrase | Table] = [headline.summarise(judged), headline.count_rows(judged)]
     parts += advice.list_steps(judged)
     parts += [
         (Words(gate_words.TITLE), Words(": "), *line)
@@ -41,8 +41,8 @@ def comparison(judged: Comparison) -> str:
         parts.append(explained.note)
     if quiet := list(table_rows.quiet(judged.rows)):
         parts += [table_rows.quiet_summary(judged.rows), _table(quiet)]
-    parts += [provenance.interleaving(judged), *provenance.interleaving_notes(judged)]
-    parts.append(provenance.footer(judged))
+    parts += [provenance.say_how_launched(judged), *provenance.list_notes(judged)]
+    parts.append(provenance.say_what_was_measured(judged))
     return _render([part for part in parts if not isinstance(part, Table) or part.rows])
 
 

@@ -95,7 +95,7 @@ def render(comparison: Comparison, *, max_bytes: int = COMMENT_BYTES) -> str:
 
 def opening(comparison: Comparison) -> Markdown:
     """Return what every report begins with: the headline, the counts, what the gate becomes."""
-    head, counted = headline.of(comparison), headline.counts(comparison)
+    head, counted = headline.summarise(comparison), headline.count_rows(comparison)
     said = [f"### {phrase(_with_units(head))}\n\n{phrase(counted)}"]
     if comparison.gate_changes:
         said.append(f"\n**{gate_words.TITLE}**\n")
@@ -134,14 +134,14 @@ def _render(comparison: Comparison, shown: int, folded: int, explained: int) -> 
         profiles_summary=_html(profiles.summary(comparison.profiles)),
         sparklines=_sparklines(comparison, folded),
         sparklines_summary=_html(sparklines.SUMMARY),
-        environment=[tuple(map(phrase, row)) for row in provenance.environment(comparison)],
-        interleaving=phrase(provenance.interleaving(comparison)),
-        interleaving_notes=[phrase(part) for part in provenance.interleaving_notes(comparison)],
-        environment_summary=_html(provenance.environment_summary(comparison)),
+        environment=[tuple(map(phrase, row)) for row in provenance.list_environment(comparison)],
+        interleaving=phrase(provenance.say_how_launched(comparison)),
+        interleaving_notes=[phrase(part) for part in provenance.list_notes(comparison)],
+        environment_summary=_html(provenance.summarise_environment(comparison)),
         data=escape.fence(
             json_summary(comparison, shown=min(folded, _SHOWN_TO_PROGRAMS)), info="json"
         ),
-        footer=phrase(provenance.footer(comparison)),
+        footer=phrase(provenance.say_what_was_measured(comparison)),
     )
 
 

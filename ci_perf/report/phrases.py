@@ -209,12 +209,12 @@ def fill(template: str, **parts: Phrase) -> Phrase:
     return tuple(said)
 
 
-def joined(phrases: Iterable[Phrase], *, most: int = MAX_NAMED) -> Phrase:
+def joined(phrases: Iterable[Phrase], *, most: int = MAX_NAMED, between: str = ", ") -> Phrase:
     """Put commas between phrases; beyond the first few they are only counted."""
     every = list(phrases)
     parts: list[str] = []
     for position, phrase in enumerate(every[:most]):
-        parts += [Words(", "), *phrase] if position else phrase
+        parts += [Words(between), *phrase] if position else phrase
     more = len(every) - most
     return (*parts, Words(f" and {more:,} more")) if more > 0 else tuple(parts)
 

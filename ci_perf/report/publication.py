@@ -95,7 +95,7 @@ def together(named: Sequence[tuple[str, Comparison]]) -> str:
     """Say in one line what the comparisons of several machines say together; empty for one."""
     if len(named) < 2:
         return ""
-    words = {name: headline.word(comparison) for name, comparison in named}
+    words = {name: headline.choose_word(comparison) for name, comparison in named}
     worst = min(
         words.values(), key=(HeadlineWord.ACT, HeadlineWord.UNKNOWN, HeadlineWord.PASS).index
     )
@@ -110,7 +110,7 @@ def together(named: Sequence[tuple[str, Comparison]]) -> str:
 
 def title(comparison: Comparison, *, base: str = "", max_chars: int = 255) -> str:
     """Say the verdict, and for which branch it holds, in one line of plain text."""
-    verdict = phrases.plain(headline.of(comparison))
+    verdict = phrases.plain(headline.summarise(comparison))
     ending = f" · for {escape.clean(base, limit=_MAX_BRANCH_CHARS)}" if base else ""
     room = max_chars - len(ending)
     return (verdict if len(verdict) <= room else f"{verdict[: room - 1]}…") + ending
@@ -269,7 +269,7 @@ def _judged_by(own: Comparison | None, *, is_judged_by_base: bool) -> Phrase:
         return (Words("The verdict uses those of the base branch."),)
     return (
         Words("The verdict uses those of the base branch; with its own it would be: "),
-        *headline.of(own),
+        *headline.summarise(own),
         Words("."),
     )
 

@@ -91,12 +91,12 @@ def _printed(parts: Iterable[RenderableType], *, width: int, color: bool) -> str
 
 def first_line(comparison: Comparison) -> str:
     """Say the verdict in one plain line, for a log; the whole report is in a file."""
-    return _text(headline.of(comparison)).plain
+    return _text(headline.summarise(comparison)).plain
 
 
 def _parts(comparison: Comparison, width: int, *, is_ascii: bool) -> Iterable[RenderableType]:
-    yield _text(headline.of(comparison), style="bold")
-    yield Padding(_text(headline.counts(comparison)), (0, 0, 1, 0))
+    yield _text(headline.summarise(comparison), style="bold")
+    yield Padding(_text(headline.count_rows(comparison)), (0, 0, 1, 0))
     yield from _gate(comparison)
     for step in advice.list_steps(comparison):
         yield Padding(_text(step), (0, 0, 0, 2))
@@ -111,11 +111,11 @@ def _parts(comparison: Comparison, width: int, *, is_ascii: bool) -> Iterable[Re
     if profiles.summary(comparison.profiles):
         page = profiles.page(comparison.profiles, shown=_SHOWN_OF_PROFILES)
         yield Padding(Group(*tables.renderables(page, width=width)), (1, 0))
-    yield _text(provenance.environment_summary(comparison), style="dim")
-    for line in (provenance.interleaving(comparison), *provenance.interleaving_notes(comparison)):
+    yield _text(provenance.summarise_environment(comparison), style="dim")
+    for line in (provenance.say_how_launched(comparison), *provenance.list_notes(comparison)):
         if line:
             yield _text(line, style="dim")
-    yield _text(provenance.footer(comparison), style="dim")
+    yield _text(provenance.say_what_was_measured(comparison), style="dim")
 
 
 def _numbers(comparison: Comparison, width: int, *, is_ascii: bool) -> Iterable[RenderableType]:

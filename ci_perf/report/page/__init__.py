@@ -112,12 +112,12 @@ def render(comparison: Comparison, *, run: Run | None = None, base: Summary | No
         rows=[_row(row, axis, values) for row in rows if not table_rows.is_quiet(row)],
         folded=[_row(row, axis, values) for row in rows if table_rows.is_quiet(row)],
         folded_summary=table_rows.quiet_summary(comparison.rows),
-        headline=_without_icon(headline.of(comparison)),
-        counts=headline.counts(comparison),
+        headline=_without_icon(headline.summarise(comparison)),
+        counts=headline.count_rows(comparison),
         tone=_TONES.get(comparison.exit_code, "open" if comparison.gate_changes else "same"),
         gate_title=gate_words.TITLE,
         gate=gate_words.lines(comparison.gate_changes),
-        footer=provenance.footer(comparison),
+        footer=provenance.say_what_was_measured(comparison),
         machine=provenance.machine(comparison.head.machine),
         steps=advice.list_steps(comparison),
         warnings=[
@@ -132,13 +132,13 @@ def render(comparison: Comparison, *, run: Run | None = None, base: Summary | No
         strips=machine.strips(run) if run else list[Strip](),
         canaries=machine.canaries(run) if run else list[CanaryLine](),
         waits=waits.of(run) if run else list[StepWaits](),
-        environment=provenance.environment(comparison),
+        environment=provenance.list_environment(comparison),
         validity=Words(comparison.validity.status.value),
         interleaving=[
             phrase
             for phrase in (
-                provenance.interleaving(comparison),
-                *provenance.interleaving_notes(comparison),
+                provenance.say_how_launched(comparison),
+                *provenance.list_notes(comparison),
             )
             if phrase
         ],

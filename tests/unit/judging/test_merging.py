@@ -289,7 +289,7 @@ def test_a_canary_that_moved_on_one_node_silences_its_own_workloads_alone():
         f"matmul on node {node}" for node in NODES[:2]
     ]
     assert comparison.head.nodes == 2
-    assert "Nodes" in str(provenance.environment(comparison))
+    assert "Nodes" in str(provenance.list_environment(comparison))
 
 
 def test_software_of_each_node_stands_with_its_own_workloads():
