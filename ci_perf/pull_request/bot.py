@@ -127,7 +127,7 @@ def answer(client: Client, order: AcceptOrder, options: BotOptions, *, notify: N
         text = _accept(client, order, pull, run, asked, options, notify)
     except (RefusedError, UsageError, InvalidFileError) as refusal:
         notify(f"refused: {refusal}")
-        text = publication.reply_refused(order.login, str(refusal), hint)
+        text = publication.refuse(order.login, str(refusal), hint)
     key = f"answer/{order.comment.id}"  # no suite is called so
     body = f"{report_comment.marker(key)}\n{report_comment.harmless(text)}"
     report_comment.create(client, order.issue.number, key, body)

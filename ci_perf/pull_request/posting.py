@@ -27,7 +27,6 @@ from ci_perf.pull_request.rejudge import MeasuredPull
 from ci_perf.pull_request.reports import PublishOptions, Report
 from ci_perf.report import accept_help, explanations, publication
 from ci_perf.report.accept_help import AcceptHint
-from ci_perf.report.escape import Markdown
 from ci_perf.report.publication import Extras, Origin
 
 _UNDECIDED = {Verdict.INCONCLUSIVE, Verdict.LIKELY_SLOWER}
@@ -139,9 +138,9 @@ def post(job: Job) -> PostedComment:
 
 def add_extras(job: Job, report: Report, target: _Target | None = None) -> Extras:
     """Say what is not trusted, what the pull request does to baselines, and how to accept."""
-    trust = publication.trust_note(report.trust_notes)
+    notes = publication.note_trust(report.trust_notes)
     if target is None or target.pull is None:
-        return Extras(note=trust, folded=Markdown(""))
+        return Extras(notes=notes)
     run, pull = job.event.run.number, target.pull
     hint = AcceptHint(
         pull=pull.number,
@@ -150,14 +149,13 @@ def add_extras(job: Job, report: Report, target: _Target | None = None) -> Extra
         baselines=str(baseline_changes.in_repository(job.options.baselines)),
         sha="" if pull.is_fork else pull.head.sha,
     )
-    steps = accept_help.folded(hint) if run and _may_be_accepted(report.comparison) else ""
-    edits = publication.baseline_note(
+    steps = [accept_help.fold(hint)] if run and _may_be_accepted(report.comparison) else []
+    edits = publication.note_edited_baselines(
         [file.path for file in target.edits],
         report.by_own_baselines,
         is_judged_by_base=job.measured is not None,
     )
-    note = "\n\n".join(filter(None, (trust, edits)))
-    return Extras(note=Markdown(note), folded=Markdown(steps))
+    return Extras(notes=[*notes, *edits], end=steps)
 
 
 def _may_be_accepted(comparison: Comparison) -> bool:
@@ -216,15 +214,17 @@ def _comment(job: Job, target: _Target) -> PostedComment:
 
 def _render(job: Job, reports: Sequence[Report], target: _Target, max_bytes: int) -> str:
     """Render the reports of all machines; each may have an even share of what others leave."""
-    text = publication.together([(report.machine, report.comparison) for report in reports])
+    text = publication.summarise_machines(
+        [(report.machine, report.comparison) for report in reports]
+    )
     for position, report in enumerate(reports):
         left = max_bytes - len(text.encode())
-        share = publication.whole(
+        share = publication.render_whole(
             report.comparison,
             job.origin(target.pull),
             max_bytes=left // (len(reports) - position) - len("\n"),
             extras=add_extras(job, report, target),
-            rendered=report.text,
+            body=report.body,
         )
         if len(share.encode()) > left - _END_BYTES:
             return f"{text}{position} of {len(reports)} machines shown.\n"
@@ -266,13 +266,13 @@ def _make_check(job: Job, report: Report, target: _Target) -> CheckRun:
         name=report.name,
         identity=f"ci-perf/{run.number}/{run.attempt}/{job.options.key or ''}",
         conclusion=_conclude(comparison),
-        title=publication.title(comparison, base=job.base(target.pull)),
-        summary=publication.whole(
+        title=publication.write_title(comparison, base=job.base(target.pull)),
+        summary=publication.render_whole(
             comparison,
             job.origin(target.pull),
             max_bytes=checks.MAX_CHARS,
             extras=add_extras(job, report, target),
-            rendered=report.text,
+            body=report.body,
         ),
         annotations=_annotate(job, comparison, target),
         url=run.url,
@@ -292,7 +292,7 @@ def _annotate(job: Job, comparison: Comparison, target: _Target) -> list[Annotat
     changed = {file.path for file in target.files if not file.is_removed}
     workload_files = _find_files(job, comparison) if changed else {}
     annotations = []
-    for note in publication.file_notes(comparison):
+    for note in publication.list_file_notes(comparison):
         name = workload_files.get(note.workload, f"{note.workload.partition('.')[0]}.py")
         path = str(PurePosixPath(job.options.workloads, name))
         annotations.append(

@@ -66,7 +66,9 @@ def _read_event(environment: Mapping[str, str], unknown: Event) -> Event:
 def _results(job: Job) -> list[str]:
     """Return whole reports where there is no page of a run to show them, else headlines."""
     if job.measured is not None or actions.is_github_actions(job.environment):
-        return [f"{report.name}: {publication.title(report.comparison)}" for report in job.reports]
+        return [
+            f"{report.name}: {publication.write_title(report.comparison)}" for report in job.reports
+        ]
     return [markdown.render(report.comparison) for report in job.reports]
 
 
@@ -78,12 +80,12 @@ def _write_summary(job: Job) -> None:
     origin = job.origin(None)
     share = actions.free_summary_bytes(Path(target)) // len(job.reports)
     for report in job.reports:
-        text = publication.whole(
+        text = publication.render_whole(
             report.comparison,
             origin,
             max_bytes=share - len("\n"),
             extras=posting.add_extras(job, report),
-            rendered=report.text,
+            body=report.body,
         )
         actions.add_to_summary(Path(target), text)
 

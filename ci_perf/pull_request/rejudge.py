@@ -27,8 +27,9 @@ from ci_perf.pull_request import baseline_changes, check_record, fetch, reports,
 from ci_perf.pull_request.check_record import CheckRecord
 from ci_perf.pull_request.reports import Report
 from ci_perf.pull_request.trust import TrustedRun
-from ci_perf.report import publication
+from ci_perf.report.escape import Sentence
 from ci_perf.report.phrases import Phrase
+from ci_perf.report.sentences import say
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +117,7 @@ def _with_errors(report: Report, errors: Sequence[CiPerfError]) -> Report:
     """Return a report that names what could not be reported, and is no success then."""
     if not errors:
         return report
-    missing = tuple(publication.not_reported(str(error)) for error in errors)
+    missing = tuple(say("not_reported", reason=Sentence(error)) for error in errors)
     return dataclasses.replace(
         report,
         comparison=trust.without_answer(report.comparison),
@@ -173,7 +174,7 @@ def _noted(
     """Say what is not trusted, and take from the comparison the answer that it cannot give."""
     pull = measured.pull
     is_other = pull.base.ref != measured.branch
-    branch = (publication.other_branch(pull.base.ref, measured.branch),) if is_other else ()
+    branch = (say("other_branch", base=pull.base.ref, judging=measured.branch),) if is_other else ()
     source = trust.source_notes(run, pull.head.sha)
     unanswered: tuple[Phrase, ...] = ()
     if pull.is_fork or is_other or trusted.notes:
@@ -202,7 +203,7 @@ def _with_gate_changes(
         head = GithubTree(measured.client, measured.pull.head.sha)
         return own_gate.note(comparison, base=base, head=head, folder=folder, edits=edits), ()
     except CiPerfError as error:
-        return comparison, (publication.not_reported(f"changes of the gate: {error}"),)
+        return comparison, (say("not_reported", reason=Sentence(f"changes of the gate: {error}")),)
 
 
 def _by_own_baselines(
@@ -221,7 +222,11 @@ def _by_own_baselines(
             return own, summaries.edits(options.baselines, root, run.suite), ()
     except Exception as error:  # noqa: BLE001  whatever it brings, the verdict itself stands
         options.notify(f"not judged by the baselines of the pull request itself: {error}")
-        return None, (), (publication.not_reported("what baselines become; the log says why"),)
+        return (
+            None,
+            (),
+            (say("not_reported", reason=Sentence("what baselines become; the log says why")),),
+        )
 
 
 def _judged(run: Run, options: JudgeOptions, label: str) -> Comparison:

@@ -24,8 +24,8 @@ from ci_perf.program.tree_sources import FolderTree
 from ci_perf.program.trees import IncomparableError
 from ci_perf.pull_request import baseline_changes, check_record
 from ci_perf.pull_request.check_record import CheckRecord
-from ci_perf.report import publication
 from ci_perf.report.phrases import Phrase
+from ci_perf.report.sentences import say
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +51,7 @@ def trusted(client: Client, run: Run, *, base: str) -> TrustedRun:
     if not source.dirty and pulls.contains(client, base, source.commit):
         return TrustedRun(run=whole)
     alone = msgspec.structs.replace(whole, interleaved=None, paired=())
-    return TrustedRun(run=alone, notes=(publication.foreign_base(source.commit),))
+    return TrustedRun(run=alone, notes=(say("foreign_base", commit=source.commit),))
 
 
 def with_record(trusted: TrustedRun, record: CheckRecord | None) -> TrustedRun:
@@ -69,17 +69,18 @@ def held(
     rows = check_record.held(record, comparison) if record else []
     if not rows:
         return comparison, ()
+    names = [(name,) for name in sorted({workload for workload, _ in rows})]
     blamed = msgspec.structs.replace(comparison, exit_code=int(ExitCode.REGRESSED))
-    return blamed, (publication.held(sorted({workload for workload, _ in rows})),)
+    return blamed, (say("held", names=names),)
 
 
 def source_notes(run: Run, head: str) -> tuple[Phrase, ...]:
     """Say why the numbers may not be those of the commit `head`."""
     notes = []
     if run.source.commit != head:
-        notes.append(publication.other_commit(run.source.commit, head))
+        notes.append(say("other_commit", measured=run.source.commit, head=head))
     if run.source.dirty:
-        notes.append(publication.changed_files())
+        notes.append(say("changed_files"))
     return tuple(notes)
 
 
@@ -113,7 +114,7 @@ def unproven(comparison: Comparison, *, are_pairs_refused: bool) -> tuple[Phrase
         and row.ratio > 1
         and (signs.is_by_history_alone(row) or (are_pairs_refused and _is_inconclusive(row)))
     }
-    return (publication.unproven(len(names)),) if names else ()
+    return (say("unproven", workloads=len(names)),) if names else ()
 
 
 def _is_inconclusive(row: Change) -> bool:
@@ -123,7 +124,7 @@ def _is_inconclusive(row: Change) -> bool:
 def incomparable(comparison: Comparison) -> tuple[Phrase, ...]:
     """Say that baselines were there and could not judge: another machine, or another workload."""
     names = {row.workload for row in comparison.rows if row.code is Code.NOT_COMPARABLE}
-    return (publication.not_comparable(len(names)),) if names else ()
+    return (say("no_baseline_of_a_fork", workloads=len(names)),) if names else ()
 
 
 def of_other_code(comparison: Comparison) -> Comparison:

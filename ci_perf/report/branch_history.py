@@ -11,7 +11,7 @@ from ci_perf.model.history import (
     SkippedFile,
     WorkloadHistory,
 )
-from ci_perf.report import level_changes, sparklines, units
+from ci_perf.report import level_changes, units
 from ci_perf.report.escape import Sentence, Words
 from ci_perf.report.level_changes import RECENT_DAYS, SharedCause
 from ci_perf.report.phrases import Phrase
@@ -25,6 +25,7 @@ _MOST_MOVES = 4
 _MOST_EARLIER = 5
 # Bars of less than this share of a value would make noise look like news.
 _NOISE = 0.02
+_BARS = "▁▂▃▄▅▆▇█"
 # What rounding adds.
 _SAME = 1e-6
 _MOST_SKIPPED = 5
@@ -141,7 +142,11 @@ def centres(each: WorkloadHistory, metric: str) -> list[float | None]:
 def _spark(values: Sequence[float | None]) -> Words:
     """Draw the last values as bars of a line of text, without sessions that lack the metric."""
     known = [value for value in values if value is not None][-_SPARK_SESSIONS:]
-    return sparklines.line(known, height=_NOISE * max(known)) if known else units.NOTHING
+    if not known:
+        return units.NOTHING
+    low, height = min(known), max(max(known) - min(known), _NOISE * max(known))
+    step = height / (len(_BARS) - 1)
+    return Words("".join(_BARS[round((value - low) / step) if step else 0] for value in known))
 
 
 def is_flat(values: Sequence[float | None]) -> bool:

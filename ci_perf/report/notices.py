@@ -99,7 +99,7 @@ def compare_environments(comparison: Comparison) -> Iterator[Phrase]:
 # --- whether the machine can be trusted
 
 
-def list_doubts(comparison: Comparison) -> list[Phrase]:
+def list_reasons_to_distrust(comparison: Comparison) -> list[Phrase]:
     """Say how far the machine is trusted, then the worst reasons first; empty if it is wholly."""
     validity = comparison.validity
     if validity.status is Status.VALID:

@@ -71,8 +71,10 @@ def _load() -> "jinja2.Template":
 
 def _keep(context: "Context", value: object) -> str:
     """Keep what is not our own text out of it, under a number."""
-    if isinstance(value, Words | int):
-        return str(value)
+    if isinstance(value, Words):
+        return value
+    if isinstance(value, int):
+        return f"{value:,}"
     if not value:
         return ""
     kept: list[Phrase] = context["kept"]

@@ -177,7 +177,7 @@ def test_what_an_author_does_to_the_gate_stands_above_the_fold(main, tmp_path, a
     comparison = judged(main, tmp_path, attempt)
     drawn = re.sub(r"<[^>]+>", "", page.render(comparison).partition("What to do next")[0])
     shown = {
-        "markdown": markdown.opening(comparison).replace("`", ""),
+        "markdown": markdown.render(comparison).partition("What to do next")[0].replace("`", ""),
         "terminal": terminal.render(comparison, width=400, color=False),
         "page": drawn,
     }

@@ -6,11 +6,12 @@ import pytest
 from ci_perf.errors import ExitCode, RefusedError
 from ci_perf.model.comparison import Verdict
 from ci_perf.pull_request import trust
-from ci_perf.report import publication
+from ci_perf.report.sentences import say
 from tests.comparisons import a_change, a_comparison, an_uncompared
 from tests.runs import HEAD_COMMIT, STEADY, a_measured, a_run
 
 OTHER = "f" * 40
+OF_OTHER = say("other_commit", measured=OTHER, head=HEAD_COMMIT)
 
 
 def a_run_of(commit, *, dirty=False):
@@ -24,14 +25,14 @@ def a_run_of(commit, *, dirty=False):
     ("commit", "dirty", "notes"),
     [
         (HEAD_COMMIT, False, ()),
-        (OTHER, False, (publication.other_commit(OTHER, HEAD_COMMIT),)),
-        (HEAD_COMMIT, True, (publication.changed_files(),)),
+        (OTHER, False, (OF_OTHER,)),
+        (HEAD_COMMIT, True, (say("changed_files"),)),
         (
             OTHER,
             True,
             (
-                publication.other_commit(OTHER, HEAD_COMMIT),
-                publication.changed_files(),
+                OF_OTHER,
+                say("changed_files"),
             ),
         ),
     ],
@@ -84,14 +85,14 @@ def test_what_gates_nothing_or_has_no_ratio_needs_no_proof():
 def test_a_workload_is_counted_once_whatever_of_it_looks_worse():
     rows = [a_change(name, Verdict.LIKELY_SLOWER, ratio=1.1) for name in ("a", "a", "b")]
 
-    assert unproven(*rows) == (publication.unproven(2),)
+    assert unproven(*rows) == (say("unproven", workloads=2),)
 
 
 def test_workloads_that_no_baseline_can_judge_are_counted():
     rows = [an_uncompared(name, Verdict.INCONCLUSIVE) for name in ("a", "a", "b")]
 
     assert trust.incomparable(a_comparison(*rows, a_change("c"))) == (
-        publication.not_comparable(2),
+        say("no_baseline_of_a_fork", workloads=2),
     )
     assert trust.incomparable(a_comparison(a_change("c"), an_uncompared("d"))) == ()
 
