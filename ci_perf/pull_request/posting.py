@@ -23,8 +23,8 @@ from ci_perf.github.report_comment import CommentOutcome, Draft, PostedComment
 from ci_perf.model.comparison import Code, Comparison, Verdict
 from ci_perf.pull_request import baseline_changes, check_record
 from ci_perf.pull_request.check_record import CheckRecord
-from ci_perf.pull_request.rejudge import MeasuredPull
 from ci_perf.pull_request.reports import PublishOptions, Report
+from ci_perf.pull_request.trust import MeasuredPull
 from ci_perf.report import accept_help, explanations, publication
 from ci_perf.report.accept_help import AcceptHint
 from ci_perf.report.publication import Extras, Origin

@@ -10,8 +10,8 @@ from ci_perf.github.report_comment import CommentOutcome, PostedComment
 from ci_perf.model.comparison import worst
 from ci_perf.pull_request import posting, reports
 from ci_perf.pull_request.posting import Job
-from ci_perf.pull_request.rejudge import MeasuredPull
 from ci_perf.pull_request.reports import PublishOptions, Report
+from ci_perf.pull_request.trust import MeasuredPull
 from ci_perf.report import markdown, publication
 from ci_perf.system import files
 

@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Iterable, Iterator, Mapping
-from enum import Enum, auto
+from enum import Enum
 
 from ci_perf.judging import signs
 from ci_perf.judging.policy import LOOKS
@@ -20,40 +20,17 @@ from ci_perf.model.comparison import (
 from ci_perf.model.environment import is_same
 from ci_perf.model.process import NO_RESULT_IN_TIME
 from ci_perf.report import cells, commands, phrases, provenance, sentences, table_rows, units
-from ci_perf.report.escape import Command, Sentence, Words, clean
+from ci_perf.report.escape import Command, Sentence, clean
 from ci_perf.report.phrases import Phrase
 
-
-class Topic(Enum):
-    """What a sentence of advice is about, in the order of sentences; its block has this name."""
-
-    FAILED = auto()
-    NUMERICS_CHANGED = auto()
-    NUMERICS_VARY = auto()
-    REGRESSED = auto()
-    HISTORY_ALONE = auto()
-    BASE_FAILED = auto()
-    MISSING = auto()
-    METRIC_MISSING = auto()
-    UNTRUSTED = auto()
-    BUSY_MACHINE = auto()
-    MORE_WORK = auto()
-    NO_PAIRS = auto()
-    FEW_PAIRS = auto()
-    TWO_MODES = auto()
-    NOISE = auto()
-    SHORT_HISTORY = auto()
-    MACHINE_MOVED = auto()
-    OTHER_CLOCKS = auto()
-    ROUNDED = auto()
-    RANGES_OVERLAP = auto()
-    OTHER_PACKAGES = auto()
-    STALE = auto()
-    NEW = auto()
-    NOT_COMPARABLE = auto()
-    IMPROVED = auto()
-
-
+# What a sentence of advice is about, in the order of sentences; its block has this name.
+Topic = Enum(
+    "Topic",
+    "FAILED NUMERICS_CHANGED NUMERICS_VARY REGRESSED HISTORY_ALONE BASE_FAILED MISSING "
+    "METRIC_MISSING UNTRUSTED BUSY_MACHINE MORE_WORK NO_PAIRS FEW_PAIRS TWO_MODES NOISE "
+    "SHORT_HISTORY MACHINE_MOVED OTHER_CLOCKS ROUNDED RANGES_OVERLAP OTHER_PACKAGES STALE NEW "
+    "NOT_COMPARABLE IMPROVED",
+)
 # A workload gets only the first of these pieces of advice: the others would contradict it.
 _EXCLUSIVE = (
     Topic.BUSY_MACHINE,
@@ -66,20 +43,18 @@ _EXCLUSIVE = (
     Topic.MACHINE_MOVED,
 )
 _ACCEPTING = frozenset({Topic.NEW, Topic.NOT_COMPARABLE, Topic.IMPROVED})
-_OF_SEVERITY = {
-    Severity.REGRESSED: Topic.REGRESSED,
-    Severity.NEW: Topic.NEW,
-    Severity.IMPROVED: Topic.IMPROVED,
-}
-# Whatever else is known of a row without an answer.
-_OF_CODE = {
-    Code.UNTRUSTED: Topic.UNTRUSTED,
-    Code.NOT_COMPARABLE: Topic.NOT_COMPARABLE,
-    Code.BASE_FAILED: Topic.BASE_FAILED,
-    Code.ROUNDED: Topic.ROUNDED,
-    Code.RANGES_OVERLAP: Topic.RANGES_OVERLAP,
-    Code.OTHER_PACKAGES: Topic.OTHER_PACKAGES,
-}
+# Their topics have the same names. A code says more than whatever else is known of a row.
+_OF_SEVERITY = frozenset({Severity.REGRESSED, Severity.NEW, Severity.IMPROVED})
+_OF_CODE = frozenset(
+    {
+        Code.UNTRUSTED,
+        Code.NOT_COMPARABLE,
+        Code.BASE_FAILED,
+        Code.ROUNDED,
+        Code.RANGES_OVERLAP,
+        Code.OTHER_PACKAGES,
+    }
+)
 # Where the launches are another tool's, its topics have words of their own.
 _OF_SAMPLES = {
     Topic.REGRESSED: "samples_regressed",
@@ -178,7 +153,7 @@ def find_topic(row: Row, comparison: Comparison) -> Topic | None:
         varies = row.code is Code.NUMERICS_VARY
         return Topic.NUMERICS_VARY if varies else Topic.NUMERICS_CHANGED
     if severity not in {Severity.LIKELY_SLOWER, Severity.INCONCLUSIVE}:
-        return _OF_SEVERITY.get(severity)
+        return Topic[severity.name] if severity in _OF_SEVERITY else None
     if isinstance(row, Change) and row.code is not Code.UNTRUSTED:
         if row.note:
             return Topic.BASE_FAILED
@@ -192,7 +167,7 @@ def find_topic(row: Row, comparison: Comparison) -> Topic | None:
 def _find_cure(row: Row, comparison: Comparison) -> Topic:
     """Return what would decide a row; the surest and cheapest first."""
     if row.code in _OF_CODE:
-        return _OF_CODE[row.code]
+        return Topic[row.code.name]
     interleaved = comparison.interleaved
     pairs = row.pairs if isinstance(row, Change) else 0
     if row.code is Code.MACHINE_MOVED and pairs:
@@ -236,7 +211,6 @@ def _gather_values(rows: list[Row], comparison: Comparison) -> dict[str, object]
         "cells": cells,
         "commands": commands,
         "sentence": Sentence,
-        "out_of_memory": {kind: Words(cure) for kind, cure in phrases.OUT_OF_MEMORY.items()},
         "accept": accept,
         "in_turns": functools.partial(commands.check_by_pairs, rows, comparison),
         "is_kept": _is_kept(rows, comparison),

@@ -55,7 +55,7 @@ def continue_page(
         *explain(comparison.rows, most=explained),
         *_list_failures(comparison, most=rows),
         *([Fold(summary, list(_tabulate(quiet, folded)))] if summary else ()),
-        *show_profiles(comparison, most=max(folded, 10)),
+        *profiles.fold(comparison.profiles, shown=max(folded, 10)),
         *tell_origin(comparison),
     ]
 
@@ -82,12 +82,6 @@ def explain(rows: Iterable[Row], *, most: int = MOST_EXPLAINED) -> Iterator[Bloc
             yield Table(explanations.HEADING, each.lines, left=explanations.HEADING[:3])
         if each.note:
             yield each.note
-
-
-def show_profiles(comparison: Comparison, *, most: int) -> Iterator[Block]:
-    """Yield tables of epochs, parts of steps, GPUs and compilation, where something is known."""
-    if summary := profiles.summary(comparison.profiles):
-        yield Fold(summary, profiles.page(comparison.profiles, shown=most), is_open=True)
 
 
 def tell_origin(comparison: Comparison) -> Iterator[Block]:

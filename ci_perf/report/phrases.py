@@ -82,19 +82,6 @@ _WORKLOADS = _METRICS | {
         "workloads with the same program",
     ),
 }
-# What helps a workload that ran out of memory, by whose memory it was.
-_SMALLER = "a smaller batch (gradient accumulation keeps its effective size)"
-_CHECKPOINTING = "activation checkpointing (`torch.utils.checkpoint`)"
-OUT_OF_MEMORY = {
-    "device": f"the GPU ran out of memory. Use {_SMALLER}, mixed precision (AMP), or "
-    f"{_CHECKPOINTING}. If much memory is reserved and little is allocated, set "
-    '`allocator = "expandable_segments:True"` in suite.toml; run.json has the summary of the '
-    "allocator.",
-    "host": f"the host ran out of memory. Use {_SMALLER}, fewer loader workers, or "
-    f"{_CHECKPOINTING}, or give the runner more memory.",
-    "limit": "a process reached `memory_limit_bytes` of suite.toml, which limits address space "
-    f"and not memory in use. Raise it, or use {_SMALLER}.",
-}
 
 
 def metric_title(name: str) -> str:
