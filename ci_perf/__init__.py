@@ -14,18 +14,25 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ci_perf.api_types import Location, Notify
+from ci_perf.api_types import say_nothing as _silent
 from ci_perf.errors import CiPerfError, UsageError
-from ci_perf.machines import Location, Notify, backfill, bisect, merge, plan
 from ci_perf.version import __version__
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from ci_perf.baselines.accept import Acceptance
+
+    # What features add: see `__getattr__`.
+    from ci_perf.features.bisect.api import bisect
+    from ci_perf.features.fleet.api import measure_unit, merge, plan
+    from ci_perf.features.history.api import backfill, history
     from ci_perf.gate.check import Checked
     from ci_perf.gate.measure import ChecksBefore
     from ci_perf.gate.runners import Runner
     from ci_perf.model.comparison import Comparison
     from ci_perf.model.explained import ExplainedWorkloads
-    from ci_perf.model.fleet import WorkPlan
     from ci_perf.model.run import Run
     from ci_perf.model.samples import Samples
     from ci_perf.model.suite import FailOn
@@ -46,6 +53,7 @@ __all__ = [
     "judge",
     "load",
     "measure",
+    "measure_unit",
     "merge",
     "plan",
 ]
@@ -69,8 +77,6 @@ def measure(
     all_workloads: bool = False,
     explain_s: float = 300.0,
     traces: Location | None = None,
-    plan: "WorkPlan | Location | None" = None,
-    unit: str = "",
     runner: "Runner | None" = None,
     notify: Notify | None = None,
     listener: "Listener | None" = None,
@@ -79,7 +85,7 @@ def measure(
 
     A workload that fails is in `run.failed` and stops no other. `select` names workloads. With
     `against` (a branch, tag or commit), its merge base is launched for at most `budget_s` where the
-    baselines do not clear the head; the same program is in `run.same`. `unit` is one of `plan`.
+    baselines do not clear the head; the same program is in `run.same`.
     """
     from ci_perf.gate import arguments, measure
     from ci_perf.session import Listener
@@ -101,8 +107,6 @@ def measure(
         all_workloads=all_workloads,
         explain_s=explain_s,
         traces=traces,
-        plan=plan,
-        unit=unit,
         runner=runner,
     )
     return measure.measure(options, notify=notify or _silent, listener=listener or Listener())
@@ -321,36 +325,6 @@ def accept(
     return accept.accept(accepted, options, label=label or name, notify=notify or _silent)
 
 
-def history(
-    *select: str,
-    ref: str = "HEAD",
-    root: Location | None = None,
-    baselines: Location = "baselines",
-    workloads: Location = "workloads",
-    machines: str | Iterable[str] = (),
-    repository_url: str = "",
-    notify: Notify | None = None,
-) -> "Loaded":
-    """Read every session that a branch has committed, from git alone; see `ci-perf history`.
-
-    The result has `.document`, the history, and `.to_frame()`, a row per session and metric.
-    `select` names workloads, `machines` folders of `baselines`.
-    """
-    from ci_perf import notebook
-    from ci_perf.gate import arguments, history
-
-    options = history.HistoryOptions(
-        root=arguments.root_of(root),
-        baselines=arguments.below(root, baselines),
-        workloads=arguments.below(root, workloads),
-        names=select,
-        machines=arguments.names_of(machines),
-        ref=ref,
-        repository_url=repository_url,
-    )
-    return notebook.Loaded(history.read(options, notify=notify or _silent))
-
-
 def load(source: "Loadable | Location") -> "Loaded":
     """Open a run, a comparison or a history, or the file of one, in a notebook.
 
@@ -361,5 +335,8 @@ def load(source: "Loadable | Location") -> "Loaded":
     return notebook.load(source)
 
 
-def _silent(_text: str) -> None:
-    """Tell nobody."""
+def __getattr__(name: str) -> "Any":  # noqa: ANN401  any function
+    """Return a function that a feature adds, such as `ci_perf.bisect`."""
+    from ci_perf.hooks import find_function
+
+    return find_function(name)

@@ -1,4 +1,4 @@
-"""For notebooks: open a run, a comparison or a history, look at it, tabulate it, export it."""
+"""For notebooks: open a run or a comparison, look at it, tabulate it, export it."""
 
 from dataclasses import dataclass
 from os import PathLike
@@ -6,25 +6,23 @@ from pathlib import Path
 
 import msgspec
 
-from ci_perf.errors import InvalidFileError, UsageError
+from ci_perf.errors import InvalidFileError
 from ci_perf.model import codec
 from ci_perf.model.comparison import Comparison
-from ci_perf.model.history import BranchHistory
 from ci_perf.model.run import Run
 from ci_perf.report import frame, html, openmetrics
 from ci_perf.system import files
 
-Loadable = Run | Comparison | BranchHistory
+Loadable = Run | Comparison
 _KINDS: dict[str, type[Loadable]] = {
     "run": Run,
     "comparison": Comparison,
-    "history": BranchHistory,
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A run, a comparison or a history; ``document`` is the whole of it."""
+    """A run or a comparison; ``document`` is the whole of it."""
 
     document: Loadable
 
@@ -32,18 +30,14 @@ class Loaded:
         return f"Loaded({type(self.document).__name__})"
 
     def to_frame(self) -> "frame.DataFrame":
-        """Return a row per fact: metric and process, row of a comparison, or metric and session."""
+        """Return a row per fact: metric and process, or row of a comparison."""
         return frame.of(self.document)
 
     def to_openmetrics(self) -> str:
-        """Return what Prometheus reads. Raises UsageError for a history, which holds many times."""
-        if isinstance(self.document, BranchHistory):
-            raise UsageError("OpenMetrics: expected a run or a comparison, found a history")
+        """Return what Prometheus reads."""
         return openmetrics.render(self.document)
 
-    def _repr_html_(self) -> str | None:
-        if isinstance(self.document, BranchHistory):
-            return None
+    def _repr_html_(self) -> str:
         if isinstance(self.document, Run):
             return html.run(self.document)
         return html.comparison(self.document)
@@ -56,7 +50,7 @@ class _Tagged(msgspec.Struct):
 
 
 def load(source: Loadable | str | PathLike[str]) -> Loaded:
-    """Open a run, a comparison or a history, or a file that `run` or `--format json` wrote.
+    """Open a run or a comparison, or a file that `run` or `--format json` wrote.
 
     Raises InvalidFileError: unreadable, damaged, or of another kind.
     """
@@ -67,7 +61,7 @@ def load(source: Loadable | str | PathLike[str]) -> Loaded:
     kind = codec.decode(text, _Tagged, name=str(where)).type
     if kind not in _KINDS:
         raise InvalidFileError(
-            f"{where}: $.type: expected 'run', 'comparison' or 'history', found {kind!r}; "
-            "give the file that ci-perf run, or compare or history with --format json, wrote"
+            f"{where}: $.type: expected 'run' or 'comparison', found {kind!r}; "
+            "give the file that ci-perf run, or compare with --format json, wrote"
         )
     return Loaded(codec.decode(text, _KINDS[kind], name=str(where)))

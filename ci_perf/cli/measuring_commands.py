@@ -1,6 +1,5 @@
 """The commands that measure a suite, and `list`, which says what they would measure."""
 
-import math
 from pathlib import Path
 from typing import Any, get_args
 
@@ -11,8 +10,6 @@ from ci_perf.cli import console, following, measure_options, options, reports
 from ci_perf.errors import ExitCode, UsageError
 from ci_perf.gate import measure
 from ci_perf.gate.measure import MeasureOptions
-from ci_perf.judging.calibration import FEWEST_PROCESSES
-from ci_perf.judging.policy import MOST_PAIRS
 from ci_perf.model import codec
 from ci_perf.model.suite import FailOn
 from ci_perf.model.task import Activity, Tracing
@@ -22,24 +19,10 @@ from ci_perf.system import files
 
 @click.command("run")
 @measure_options.checking
-@click.option(
-    "--plan",
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="PLAN.json",
-    help="Measure --unit of what `ci-perf fleet plan` has written.",
-)
-@click.option(
-    "--unit",
-    default="",
-    metavar="ID",
-    help="Measure this unit of --plan: it says which workloads, and against what.",
-)
 @options.run_output(default="run.json")
 def run_command(
     *,
     output: Path,
-    plan: Path | None,
-    unit: str,
     **said: Any,  # noqa: ANN401  the options of `checking`
 ) -> ExitCode:
     """Measure the workloads of a suite and write run.json.
@@ -47,15 +30,11 @@ def run_command(
     WORKLOAD is an id of `ci-perf list`, or the part before its first dot; none means all. Each
     process is a fresh child. A workload that fails is recorded and stops no other: exit code 3.
     With --against, the base is launched beside the head where the baselines do not clear it, and
-    `ci-perf compare` judges both. With --unit, this node measures one part of a suite; `ci-perf
-    fleet merge` joins the parts.
+    `ci-perf compare` judges both.
     """
-    files.check_apart("--output", output, plan)
     measurement = measure_options.measurement(said, output=output)
     run = ci_perf.measure(
         **measurement,
-        plan=plan,
-        unit=unit,
         notify=console.say,
         listener=following.listener(),
     )
@@ -146,80 +125,6 @@ def list_command(
         console.emit(codec.encode(answer), output=None)
     else:
         reports.emit_page(same_program.touched_page(answer), None, None)
-
-
-def _even(_context: click.Context, _parameter: click.Parameter, value: int | None) -> int | None:
-    """Refuse a launch without a partner."""
-    if value is not None and value % 2:
-        raise click.BadParameter(f"expected an even number, for pairs of launches, found {value}")
-    return value
-
-
-def _share(_context: click.Context, _parameter: click.Parameter, value: str | None) -> float | None:
-    """Read a share in percent."""
-    if value is None:
-        return None
-    try:
-        share = float(value.removesuffix("%")) / 100 if value.endswith("%") else math.nan
-    except ValueError:
-        share = math.nan
-    if not 0 < share <= 1:
-        raise click.BadParameter(f"expected a share up to 100%, such as 3%, found {value!r}")
-    return share
-
-
-@click.command("calibrate")
-@measure_options.measuring
-@click.option(
-    "--processes",
-    type=click.IntRange(FEWEST_PROCESSES, 100),
-    callback=_even,
-    help=f"Fresh processes per workload, an even number: by default {FEWEST_PROCESSES}, and "
-    f"{MOST_PAIRS} with --planted.",
-)
-@click.option(
-    "--planted",
-    metavar="SHARE",
-    callback=_share,
-    help="Launch each workload slowed down by this share (3%), too, and say whether pairs find it.",
-)
-@options.run_output(default="calibration-run.json")
-@options.report
-@options.table_format
-def calibrate_command(
-    *,
-    processes: int | None,
-    planted: float | None,
-    output: Path,
-    report: Path | None,
-    format: str | None,  # noqa: A002  the option's name, and that of its environment variable
-    **said: Any,  # noqa: ANN401  the options of `measuring`
-) -> int:
-    """Measure what this machine can show: its statistic, and the limit it can hold.
-
-    Launches every workload of a suite several times, all of the same code, and says how much they
-    differ, and the smallest change that pairs of them would prove. Writes
-    BASELINES/MACHINE/calibration.json, which later verdicts use once it is there.
-
-    Exit codes: 0 calibrated, 3 a workload failed, or the machine cannot be trusted.
-    """
-    from ci_perf.gate import calibrate
-    from ci_perf.report import calibration_report
-
-    said["processes"] = processes or (FEWEST_PROCESSES if planted is None else MOST_PAIRS)
-    measurement = measure_options.measurement(said, output=output, outputs=(report,))
-    reports.check_target(None, report, inputs=[output])
-    calibrated = calibrate.calibrate(
-        MeasureOptions(root=files.current_folder(), **measurement),
-        planted,
-        notify=console.say,
-        listener=following.listener(),
-    )
-    if format == "json":
-        console.emit(codec.encode(calibrated.calibration), output=report)
-    else:
-        reports.emit_page(calibration_report.page(calibrated.calibration), format, report)
-    return calibrated.exit_code
 
 
 @click.command("explain")

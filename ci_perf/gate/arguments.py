@@ -5,9 +5,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ci_perf.errors import UsageError
 from ci_perf.gate.commit_suite import RepositoryFolders
-from ci_perf.model.fleet import WorkPlan
 from ci_perf.model.run import Run
 from ci_perf.system import files
 
@@ -29,26 +27,14 @@ def measure_options(
     output: Location | None = None,
     traces: Location | None = None,
     add: Iterable[Run | Location] = (),
-    plan: WorkPlan | Location | None = None,
-    unit: str = "",
     **others: Any,  # noqa: ANN401  the fields that are what the caller has given
 ) -> "MeasureOptions":
-    """Return the options of a measurement, with every path below the root, for a unit if any.
-
-    Raises UsageError: the plan has no such unit, or is of another commit, base or version.
-    """
+    """Return the options of a measurement, with every path below the root."""
     # Late: to judge what was measured needs nothing that measures.
-    from ci_perf.gate import fleet
     from ci_perf.gate.measure import MeasureOptions
     from ci_perf.gate.runners import Runner
 
-    if bool(unit) != (plan is not None):
-        raise UsageError("expected a plan and one of its units, found only one of both")
-    planned = None
-    if plan is not None:
-        planned = plan if isinstance(plan, WorkPlan) else files.read(below(root, plan), WorkPlan)
-        suite = planned.suite
-    options = MeasureOptions(
+    return MeasureOptions(
         suite=suite,
         root=root_of(root),
         select=names_of(select),
@@ -60,7 +46,6 @@ def measure_options(
         traces=None if traces is None else below(root, traces),
         **others,
     )
-    return options if planned is None else fleet.narrowed(options, planned, unit)
 
 
 def root_of(root: Location | None) -> Path:

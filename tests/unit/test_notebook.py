@@ -4,10 +4,10 @@ import sys
 import pytest
 
 import ci_perf
-from ci_perf.errors import InvalidFileError, UsageError
+from ci_perf.errors import InvalidFileError
 from ci_perf.system import files
 from tests.runs import a_measured, a_run
-from tests.unit.report import history_shapes, shapes
+from tests.unit.report import shapes
 
 
 @pytest.mark.parametrize(
@@ -28,21 +28,10 @@ def test_a_file_is_loaded_with_its_table_and_its_picture(tmp_path, document, sho
     assert shown in str(loaded._repr_html_())
 
 
-def test_a_history_is_loaded_with_its_table():
-    history = history_shapes.one_session()
-
-    loaded = ci_perf.load(history)
-
-    assert set(loaded.to_frame()["workload"]) == {each.workload for each in history.workloads}
-    assert loaded._repr_html_() is None
-    with pytest.raises(UsageError, match="expected a run or a comparison, found a history"):
-        loaded.to_openmetrics()
-
-
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ('{"type": "baseline"}', "expected 'run', 'comparison' or 'history', found 'baseline'"),
+        ('{"type": "baseline"}', "expected 'run' or 'comparison', found 'baseline'"),
         ("{}", "missing required field type"),
         ("[1]", "expected object, found array"),
         ("{", "expected a JSON document"),

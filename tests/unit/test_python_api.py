@@ -5,8 +5,9 @@ import inspect
 import pytest
 
 import ci_perf
-from ci_perf.cli import bisect_command, history_command
 from ci_perf.errors import InvalidFileError, UsageError
+from ci_perf.features.bisect.command import bisect_command
+from ci_perf.features.history.command import history_command
 from ci_perf.model.task import Tracing
 
 SUITE = """
@@ -73,8 +74,8 @@ def test_keywords_of_bisect_and_backfill_are_the_options_of_their_commands():
     renamed["measure"] = "commits"
     in_python = {"root", "notify", "listener"}
     for command, function in (
-        (bisect_command.bisect_command, ci_perf.bisect),
-        (history_command.history_command, ci_perf.backfill),
+        (bisect_command, ci_perf.bisect),
+        (history_command, ci_perf.backfill),
     ):
         options = {parameter.name for parameter in command.params} - shown - {"container"}
         keywords = set(inspect.signature(function).parameters) - in_python
