@@ -10,8 +10,7 @@ interrupt raises KeyboardInterrupt once the processes, containers and folders of
 """
 
 # Each function imports what it needs: `import ci_perf` costs nothing, and needs no torch.
-from collections.abc import Iterable, Sequence
-from pathlib import Path
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from ci_perf.api_types import Location, Notify
@@ -28,16 +27,15 @@ if TYPE_CHECKING:
     from ci_perf.features.bisect.api import bisect
     from ci_perf.features.fleet.api import measure_unit, merge, plan
     from ci_perf.features.history.api import backfill, history
+    from ci_perf.features.interchange.api import judge, load
     from ci_perf.gate.check import Checked
     from ci_perf.gate.measure import ChecksBefore
     from ci_perf.gate.runners import Runner
     from ci_perf.model.comparison import Comparison
     from ci_perf.model.explained import ExplainedWorkloads
     from ci_perf.model.run import Run
-    from ci_perf.model.samples import Samples
     from ci_perf.model.suite import FailOn
     from ci_perf.model.task import Tracing
-    from ci_perf.notebook import Loadable, Loaded
     from ci_perf.session import Listener
 
 __all__ = [
@@ -254,40 +252,6 @@ def explain(
     return explain.now(options, notify=notify or _silent, listener=listener or Listener())
 
 
-def judge(
-    *samples: "Samples | Location",
-    tool: str | None = None,
-    base: Location | Sequence[Location] = (),
-    head: Location | Sequence[Location] = (),
-    pairs: Sequence[tuple[Location, Location]] = (),
-    limit: float | None = None,
-    fail_on: "FailOn" = "proven",
-    notify: Notify | None = None,
-) -> "Comparison":
-    """Judge samples that any harness has recorded; see `ci-perf judge`.
-
-    `samples` are documents of our own format, or files of them. With `tool` (such as "pyperf"),
-    `base`, `head` and `pairs` are files that this harness wrote instead. Give all files of a change
-    in one call: the chance of a false alarm, 5 %, is shared within a call. `limit` is the loss of a
-    time that must not pass unseen, as a share.
-    """
-    from ci_perf.errors import UsageError
-    from ci_perf.gate import arguments, check_fail_on, compare
-    from ci_perf.model.samples import Samples
-
-    check_fail_on(fail_on)
-    if limit is not None and not 0 < limit <= 1:
-        raise UsageError(f"limit: expected a share above 0 and at most 1, found {limit!r}")
-    sources = [source if isinstance(source, Samples) else Path(source) for source in samples]
-    harness = compare.HarnessFiles(
-        tool=tool,
-        base=arguments.paths_of(base),
-        head=arguments.paths_of(head),
-        pairs=tuple((Path(old), Path(new)) for old, new in pairs),
-    )
-    return compare.judge(sources, harness, limit=limit, fail_on=fail_on, notify=notify or _silent)
-
-
 def accept(
     run: "Run | Location",
     *,
@@ -323,16 +287,6 @@ def accept(
         patch=None if patch is None else arguments.below(root, patch),
     )
     return accept.accept(accepted, options, label=label or name, notify=notify or _silent)
-
-
-def load(source: "Loadable | Location") -> "Loaded":
-    """Open a run, a comparison or a history, or the file of one, in a notebook.
-
-    The result has `.document`, `.to_frame()`, `.to_openmetrics()`, and shows itself as a table.
-    """
-    from ci_perf import notebook
-
-    return notebook.load(source)
 
 
 def __getattr__(name: str) -> "Any":  # noqa: ANN401  any function

@@ -18,8 +18,6 @@ _OF_CORE = {
     "check": "Measure, compare with the committed baselines, and report: what a CI types.",
     "explain": "Say why workloads moved, or what a step of them does and waits for.",
     "compare": "Judge one run against another, or against the committed baselines.",
-    "judge": "Judge samples that any harness has recorded.",
-    "export": "Write a run, a comparison or a history for another tool, or as a page of HTML.",
     "github": "Report to a pull request, and do what it asks for: for jobs of GitHub Actions.",
     "accept": "Make a run the new baseline: writes the files that you then commit.",
     "baseline": "Let git merge committed baselines by their sessions.",
@@ -32,7 +30,7 @@ COMMANDS = _OF_CORE | {name: each.does for name, each in hooks.find_commands().i
 _CORE_GROUPS = {
     "First week": ("init", "run", "check", "accept", "list"),
     "Every day": ("compare", "explain"),
-    "CI and scale": ("github", "export", "judge", "pin"),
+    "CI and scale": ("github", "pin"),
 }
 HIDDEN = ("baseline", "demo", "schema")
 
@@ -40,7 +38,7 @@ HIDDEN = ("baseline", "demo", "schema")
 _SUBJECTS = {
     "suite_commands": ("init", "schema"),
     "measuring_commands": ("run", "check", "list", "explain"),
-    "judging_commands": ("compare", "judge", "export"),
+    "judging_commands": ("compare",),
     "baseline_commands": ("accept", "baseline"),
 }
 _MODULES = {name: module for module, names in _SUBJECTS.items() for name in names}

@@ -5,9 +5,9 @@ import tracemalloc
 
 import pytest
 
-from ci_perf import importers
 from ci_perf.errors import InvalidFileError
-from ci_perf.importers.reading import Document
+from ci_perf.features.interchange import importers
+from ci_perf.features.interchange.importers.reading import Document
 from ci_perf.model.samples import MAX_WORKLOADS, Sampled, SampledMetric, Samples
 
 

@@ -13,8 +13,8 @@ from typing import Annotated, Literal
 import msgspec
 
 from ci_perf.errors import InvalidFileError
-from ci_perf.importers import reading
-from ci_perf.importers.reading import Benchmark, Document, LeftOut, Reading
+from ci_perf.features.interchange.importers import reading
+from ci_perf.features.interchange.importers.reading import Benchmark, Document, LeftOut, Reading
 from ci_perf.model.samples import SampledMetric
 
 # --- pyperf: `-o FILE` of `pyperf timeit`, `pyperf command` or a script with a Runner

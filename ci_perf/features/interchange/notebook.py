@@ -7,10 +7,11 @@ from pathlib import Path
 import msgspec
 
 from ci_perf.errors import InvalidFileError
+from ci_perf.features.interchange import openmetrics
 from ci_perf.model import codec
 from ci_perf.model.comparison import Comparison
 from ci_perf.model.run import Run
-from ci_perf.report import frame, html, openmetrics
+from ci_perf.report import frame, html
 from ci_perf.system import files
 
 Loadable = Run | Comparison

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ci_perf.errors import InvalidFileError
-from ci_perf.importers import harnesses
-from ci_perf.importers.reading import Benchmark, Document, LeftOut, Reading
+from ci_perf.features.interchange.importers import harnesses
+from ci_perf.features.interchange.importers.reading import Benchmark, Document, LeftOut, Reading
 from ci_perf.model import codec
 from ci_perf.model.samples import MAX_WORKLOADS, Launch, Sampled, Samples
 

@@ -5,14 +5,14 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from ci_perf import notebook
 from ci_perf.baselines import layout, summaries
 from ci_perf.errors import CiPerfError, InvalidFileError, UsageError
+from ci_perf.features.interchange import notebook, openmetrics
 from ci_perf.gate import Notify
 from ci_perf.model.comparison import Comparison
 from ci_perf.model.run import Run
 from ci_perf.model.summary import Summary
-from ci_perf.report import frame, openmetrics
+from ci_perf.report import frame
 from ci_perf.report.page import render
 from ci_perf.system import files
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from ci_perf import importers
 from ci_perf.errors import InvalidFileError
-from ci_perf.importers.reading import Document
+from ci_perf.features.interchange import importers
+from ci_perf.features.interchange.importers.reading import Document
 from ci_perf.judging import samples as judge
 from ci_perf.model import codec
 from ci_perf.model.comparison import Change, Verdict

@@ -15,7 +15,7 @@ from tests.processes import run_python
 from tests.projects import Project
 from tests.runs import HEAD_COMMIT, a_failed, a_measured, a_run
 
-TEXT = (Path(__file__).parents[2] / "docs/exports.md").read_text()
+TEXT = (Path(__file__).parents[4] / "docs/exports.md").read_text()
 RECIPES = dict(
     re.findall(
         r"^\*\*([^*]+)\*\*[^`]*\(?[^#]*?^```python\n(.*?)^```$", TEXT, re.DOTALL | re.MULTILINE

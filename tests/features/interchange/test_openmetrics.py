@@ -6,8 +6,8 @@ import msgspec
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
+from ci_perf.features.interchange import openmetrics
 from ci_perf.model.comparison import Verdict
-from ci_perf.report import openmetrics
 from tests.comparisons import a_change, a_comparison
 from tests.runs import (
     GPU,
