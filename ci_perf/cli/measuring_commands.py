@@ -9,7 +9,7 @@ import ci_perf
 from ci_perf.cli import console, following, measure_options, options, reports
 from ci_perf.errors import ExitCode, UsageError
 from ci_perf.gate import measure
-from ci_perf.gate.measure import MeasureOptions
+from ci_perf.gate.options import MeasureOptions
 from ci_perf.model import codec
 from ci_perf.model.suite import FailOn
 from ci_perf.model.task import Activity, Tracing
@@ -18,13 +18,9 @@ from ci_perf.system import files
 
 
 @click.command("run")
-@measure_options.checking
+@measure_options.measuring(*measure_options.CHECKING)
 @options.run_output(default="run.json")
-def run_command(
-    *,
-    output: Path,
-    **said: Any,  # noqa: ANN401  the options of `checking`
-) -> ExitCode:
+def run_command(*, measuring: dict[str, Any], output: Path) -> ExitCode:
     """Measure the workloads of a suite and write run.json.
 
     WORKLOAD is an id of `ci-perf list`, or the part before its first dot; none means all. Each
@@ -32,9 +28,9 @@ def run_command(
     With --against, the base is launched beside the head where the baselines do not clear it, and
     `ci-perf compare` judges both.
     """
-    measurement = measure_options.measurement(said, output=output)
     run = ci_perf.measure(
-        **measurement,
+        **measuring,
+        output=output,
         notify=console.say,
         listener=following.listener(),
     )
@@ -46,7 +42,7 @@ def run_command(
 
 
 @click.command("check")
-@measure_options.checking
+@measure_options.measuring(*measure_options.CHECKING)
 @options.fail_on(default=None)
 @options.run_output(default="run.json")
 @options.report
@@ -58,11 +54,11 @@ def run_command(
 )
 def check_command(
     *,
+    measuring: dict[str, Any],
     fail_on: FailOn | None,
     output: Path,
     report: Path | None,
     comparison: Path | None,
-    **said: Any,  # noqa: ANN401  the options of `checking`
 ) -> int:
     """Measure, compare with the committed baselines, and report: what a CI types.
 
@@ -75,14 +71,17 @@ def check_command(
     workload failed, is missing or cannot be compared, the machine cannot be trusted, or nothing
     could be compared.
     """
-    measurement = measure_options.measurement(said, output=output, outputs=(report, comparison))
-    inputs = (measurement["baselines"], measurement["workloads"])
+    inputs = (measuring["baselines"], measuring["workloads"])
     files.check_apart("--report", report, output, *inputs)
     files.check_apart("--comparison", comparison, output, report, *inputs)
     for target in filter(None, (report, comparison)):
         files.check_target(target)
     checked = ci_perf.check(
-        **measurement, fail_on=fail_on, notify=console.say, listener=following.listener()
+        **measuring,
+        output=output,
+        fail_on=fail_on,
+        notify=console.say,
+        listener=following.listener(),
     )
     reports.emit_comparison(checked.comparison, None, report)
     if comparison is not None:
@@ -93,34 +92,28 @@ def check_command(
 
 
 @click.command("list")
-@measure_options.planning
+@measure_options.measuring()
 @click.option(
     "--against",
     metavar="REF",
     help="Say which workloads a check against the merge base with REF would launch, and why.",
 )
 @click.option("--json", is_flag=True, help="Print the whole plan, or answer, as JSON.")
-def list_command(
-    *,
-    against: str | None,
-    json: bool,
-    **said: Any,  # noqa: ANN401  the options of `planning`
-) -> None:
+def list_command(*, measuring: dict[str, Any], against: str | None, json: bool) -> None:
     """Show the workloads of a suite, without importing them.
 
     With --against, by records of earlier checks: takes seconds, and measures nothing. A workload
     that nobody has recorded yet is "not recorded": the next `ci-perf check --against` records it.
     """
-    asked = measure_options.measurement(said, output=None)
-    measuring = MeasureOptions(root=files.current_folder(), against=against, **asked)
+    asked = MeasureOptions(root=files.current_folder(), against=against, **measuring)
     if against is None:
-        plan = measure.plan(measuring)
+        plan = measure.plan(asked)
         console.emit(codec.encode(plan) if json else suite_text.listing(plan), output=None)
         return
     from ci_perf.gate import touched
     from ci_perf.report import same_program
 
-    answer = touched.touched(measuring, notify=console.say)
+    answer = touched.touched(asked, notify=console.say)
     if json:
         console.emit(codec.encode(answer), output=None)
     else:
@@ -129,15 +122,18 @@ def list_command(
 
 @click.command("explain")
 @click.argument("names", nargs=-1, metavar="[RUN.json] [WORKLOAD]...")
-@measure_options.suite_and_machine
-@click.option(
-    "--against",
-    metavar="REF",
-    help="Profile the merge base with REF (a branch, tag or commit), too, base and head in turns.",
+@measure_options.measuring(
+    "against",
+    "wait_s",
+    "budget_s",
+    "traces",
+    select=False,
+    against={
+        "help": "Profile the merge base with REF (a branch, tag or commit), too, base and head in "
+        "turns."
+    },
+    budget_s={"default": 300.0, "help": "How long all profiling may take."},
 )
-@options.wait
-@options.duration("--budget", default="5m", text="How long all profiling may take.")
-@options.traces
 @click.option(
     "--steps",
     type=click.IntRange(0, 1000),
@@ -172,9 +168,8 @@ def list_command(
 @options.output
 def explain_command(
     *,
-    against: str | None,
-    budget: float,
-    traces: Path | None,
+    measuring: dict[str, Any],
+    names: tuple[str, ...],
     steps: int,
     stacks: bool,
     activities: tuple[Activity, ...],
@@ -182,7 +177,6 @@ def explain_command(
     operators: bool,
     format: str | None,  # noqa: A002  the option's name, and that of its environment variable
     output: Path | None,
-    **said: Any,  # noqa: ANN401  the options of `measuring`
 ) -> None:
     """Say why workloads moved, or what a step of them does and waits for.
 
@@ -191,18 +185,15 @@ def explain_command(
     the head in turns, whatever their verdict; else the head alone. Nothing is judged: the exit code
     is 0.
     """
-    run, said["names"] = _run_file(said["names"])
-    measurement = measure_options.measurement(said, output=None, outputs=(output,))
-    del measurement["output"]
+    run, select = _run_file(names)
+    against = measuring["against"]
     reports.check_target(None, output, inputs=[] if run is None else [run])
     if run is not None and against is not None:
         raise UsageError(f"--against {against}: expected none with {run}, which has its own base")
     explained = ci_perf.explain(
-        **measurement,
+        select,
+        **measuring,
         run=run,
-        against=against,
-        budget_s=budget,
-        traces=traces,
         tracing=Tracing(steps=steps, stacks=stacks, activities=activities),
         snapshot=snapshot,
         notify=console.say,

@@ -24,7 +24,7 @@ from ci_perf.features.bisect.bisection import (
 from ci_perf.features.bisect.sessions import BisectSessions, Measurement, PairsJudge
 from ci_perf.gate import Notify, commits
 from ci_perf.gate.commits import CommitLine, CommitPrograms
-from ci_perf.gate.measure import MeasureOptions
+from ci_perf.gate.options import MeasureOptions
 from ci_perf.model.comparison import Change
 from ci_perf.model.environment import Machine
 from ci_perf.model.explained import ExplainedWorkloads

@@ -8,7 +8,7 @@ import click
 from ci_perf.cli import console, following, measure_options, options, reports
 from ci_perf.errors import ExitCode
 from ci_perf.features.bisect import bisect
-from ci_perf.gate.measure import MeasureOptions
+from ci_perf.gate.options import MeasureOptions
 from ci_perf.model import codec
 from ci_perf.system import files
 
@@ -17,8 +17,18 @@ from ci_perf.system import files
 @click.argument("good")
 @click.argument("bad")
 @click.argument("workload")
-@measure_options.suite_and_machine
-@options.wait
+@measure_options.measuring(
+    "wait_s",
+    "budget_s",
+    "explain_s",
+    select=False,
+    budget_s={"default": 7200.0, "help": "How long all sessions together may take."},
+    explain_s={
+        "default": 0.0,
+        "help": "How long to profile the commit that was found beside its parent, to name the "
+        "cause.",
+    },
+)
 @click.option(
     "--metric",
     default="",
@@ -34,20 +44,11 @@ from ci_perf.system import files
     help="How many commits a round chooses. They are measured one by one, and those that an answer "
     "has made needless are left out.",
 )
-@options.duration(
-    "--budget",
-    default="2h",
-    text="How long all sessions together may take.",
-)
-@options.duration(
-    "--explain",
-    default="0s",
-    text="How long to profile the commit that was found beside its parent, to name the cause.",
-)
 @options.table_format
 @options.output
 def bisect_command(
     *,
+    measuring: dict[str, Any],
     good: str,
     bad: str,
     workload: str,
@@ -55,7 +56,6 @@ def bisect_command(
     at_once: int,
     format: str | None,  # noqa: A002  the option's name, and that of its environment variable
     output: Path | None,
-    **said: Any,  # noqa: ANN401  the options of `suite_and_machine`
 ) -> int:
     """Find the commit that made a workload worse, by pairs of commits with a good one.
 
@@ -68,13 +68,10 @@ def bisect_command(
     Exit codes: 0 one commit was found, 3 no answer: BAD is not proven worse, or several commits are
     left, 130 interrupted: what is known by then is printed.
     """
-    measurement = measure_options.measurement(
-        {**said, "names": (workload,)}, output=None, outputs=(output,)
-    )
     reports.check_target(None, output, inputs=[])
     bisected = bisect.bisect(
         bisect.BisectOptions(
-            measuring=MeasureOptions(root=files.current_folder(), **measurement),
+            measuring=MeasureOptions(root=files.current_folder(), select=(workload,), **measuring),
             good=good,
             bad=bad,
             at_once=at_once,

@@ -9,7 +9,7 @@ from pathlib import Path
 from ci_perf import session, worktree
 from ci_perf.errors import BusyError, CannotWriteError, CiPerfError, EngineError
 from ci_perf.gate import Notify, commits, explain, measure, run_summary, runners
-from ci_perf.gate.measure import MeasureOptions
+from ci_perf.gate.options import MeasureOptions
 from ci_perf.judging import compare, summarise
 from ci_perf.model.comparison import Row
 from ci_perf.model.environment import Machine

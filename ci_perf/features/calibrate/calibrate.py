@@ -11,7 +11,7 @@ from ci_perf.baselines import layout
 from ci_perf.errors import ExitCode
 from ci_perf.features.calibrate import calibration
 from ci_perf.gate import Notify, measure
-from ci_perf.gate.measure import MeasureOptions
+from ci_perf.gate.options import MeasureOptions
 from ci_perf.judging import policy
 from ci_perf.model.baseline import Calibration
 from ci_perf.model.run import Run

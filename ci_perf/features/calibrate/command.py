@@ -9,7 +9,7 @@ import click
 from ci_perf.cli import console, following, measure_options, options, reports
 from ci_perf.features.calibrate import calibrate, calibration_report
 from ci_perf.features.calibrate.calibration import FEWEST_PROCESSES
-from ci_perf.gate.measure import MeasureOptions
+from ci_perf.gate.options import MeasureOptions
 from ci_perf.judging.policy import MOST_PAIRS
 from ci_perf.model import codec
 from ci_perf.system import files
@@ -36,7 +36,7 @@ def _share(_context: click.Context, _parameter: click.Parameter, value: str | No
 
 
 @click.command("calibrate")
-@measure_options.measuring
+@measure_options.measuring("wait_s")
 @click.option(
     "--processes",
     type=click.IntRange(FEWEST_PROCESSES, 100),
@@ -55,12 +55,12 @@ def _share(_context: click.Context, _parameter: click.Parameter, value: str | No
 @options.table_format
 def calibrate_command(
     *,
+    measuring: dict[str, Any],
     processes: int | None,
     planted: float | None,
     output: Path,
     report: Path | None,
     format: str | None,  # noqa: A002  the option's name, and that of its environment variable
-    **said: Any,  # noqa: ANN401  the options of `measuring`
 ) -> int:
     """Measure what this machine can show: its statistic, and the limit it can hold.
 
@@ -70,11 +70,15 @@ def calibrate_command(
 
     Exit codes: 0 calibrated, 3 a workload failed, or the machine cannot be trusted.
     """
-    said["processes"] = processes or (FEWEST_PROCESSES if planted is None else MOST_PAIRS)
-    measurement = measure_options.measurement(said, output=output, outputs=(report,))
+    usual = FEWEST_PROCESSES if planted is None else MOST_PAIRS
     reports.check_target(None, report, inputs=[output])
     calibrated = calibrate.calibrate(
-        MeasureOptions(root=files.current_folder(), **measurement),
+        MeasureOptions(
+            root=files.current_folder(),
+            output=output,
+            processes=processes or usual,
+            **measuring,
+        ),
         planted,
         notify=console.say,
         listener=following.listener(),

@@ -7,7 +7,7 @@ from typing import get_args
 import click
 import msgspec
 
-from ci_perf.cli import console, options
+from ci_perf.cli import console, measure_options, options
 from ci_perf.errors import UsageError
 from ci_perf.features.doctor import containers, machine_facts, text
 from ci_perf.features.doctor.deep import check_machine
@@ -46,7 +46,7 @@ from ci_perf.version import __version__
     help="Also try, for up to a minute, what a measurement relies on: clocks, waits, memory, and "
     "whether other programs are noticed.",
 )
-@options.wait
+@measure_options.option("wait_s")
 def doctor_command(
     *,
     runner: Kind,
@@ -81,7 +81,7 @@ def doctor_command(
         )
     diagnosis = diagnose(facts, Tool(version=__version__))
     if deep:
-        from ci_perf.gate.measure import find_lock_timeout_s
+        from ci_perf.gate.options import find_lock_timeout_s
 
         checks = check_machine(
             facts.torch,

@@ -10,13 +10,6 @@ if TYPE_CHECKING:
     from ci_perf.model.run import Run
     from ci_perf.session import Listener
 
-_DEFAULTS: dict[str, Any] = {
-    "select": (),
-    "workloads": "workloads",
-    "baselines": "baselines",
-    "runner": None,
-}
-
 
 def plan(
     select: str | Iterable[str] = (),
@@ -71,7 +64,7 @@ def measure_unit(
 
     if not isinstance(plan, WorkPlan):
         plan = files.read(arguments.below(root, plan), WorkPlan)
-    whole = arguments.measure_options(root=root, **{**_DEFAULTS, **options, "suite": plan.suite})
+    whole = arguments.measure_options(root, {**options, "suite": plan.suite})
     return measure.measure(
         fleet.narrowed(whole, plan, unit),
         notify=notify or say_nothing,

@@ -68,7 +68,7 @@ def fleet_command() -> None:
     metavar="REF",
     help="The base that each node launches in turns with the head: as for `ci-perf run`.",
 )
-@options.suite
+@measure_options.option("suite")
 @options.workloads
 @options.baselines
 @click.option(
@@ -218,7 +218,7 @@ def run_fleet_command(
 
 
 @fleet_command.command("measure")
-@measure_options.checking
+@measure_options.measuring(*measure_options.CHECKING)
 @click.option(
     "--plan",
     type=_FILE,
@@ -235,10 +235,10 @@ def run_fleet_command(
 @options.run_output(default="run.json")
 def measure_command(
     *,
+    measuring: dict[str, Any],
     output: Path,
     plan: Path,
     unit: str,
-    **said: Any,  # noqa: ANN401  the options of `checking`
 ) -> int:
     """Measure one unit of a plan on this node, as `ci-perf run` does, and write run.json.
 
@@ -248,7 +248,8 @@ def measure_command(
     run = ci_perf.measure_unit(
         plan,
         unit,
-        **measure_options.measurement(said, output=output),
+        **measuring,
+        output=output,
         notify=console.say,
         listener=following.listener(),
     )

@@ -25,7 +25,7 @@ from ci_perf.features.fleet.unit import RUN, UnitFolder, UnitJob
 from ci_perf.features.fleet.work_plan import MOST_UNITS, WorkPlan, WorkUnit
 from ci_perf.gate import Notify, compare, run_summary
 from ci_perf.gate.commit_suite import RepositoryFolders
-from ci_perf.gate.measure import MeasureOptions
+from ci_perf.gate.options import MeasureOptions
 from ci_perf.judging.policy import KIND_OF, limits_on
 from ci_perf.model import codec
 from ci_perf.model.environment import CpuMachine

@@ -2,14 +2,13 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ci_perf.api_types import Location, Notify, say_nothing
 
 if TYPE_CHECKING:
     from ci_perf.features.history.backfilled import Backfill
     from ci_perf.features.history.branch_history import BranchHistory
-    from ci_perf.gate.runners import Runner
     from ci_perf.report.frame import DataFrame
     from ci_perf.session import Listener
 
@@ -61,42 +60,26 @@ def backfill(
     commits: str,
     select: str | Iterable[str] = (),
     *,
-    suite: str = "",
     every: int = 1,
     force: bool = False,
     root: Location | None = None,
-    workloads: Location = "workloads",
-    baselines: Location = "baselines",
-    device: str = "auto",
-    processes: int | None = None,
-    wait_s: float | None = None,
-    runner: "Runner | None" = None,
     notify: Notify | None = None,
     listener: "Callable[[], Listener] | None" = None,
+    **options: Any,  # noqa: ANN401  as `ci_perf.measure`
 ) -> "Backfill":
     """Measure the `commits` ("FROM..TO") that have no session in the baselines, oldest first.
 
     Writes the files, which you then commit; see `ci-perf history --measure`. Each session has a
-    `listener` of its own.
+    `listener` of its own. The other `options` are those of `ci_perf.measure`.
     """
     from ci_perf.features.history import backfill
     from ci_perf.gate import arguments
     from ci_perf.session import Listener
 
-    options = backfill.BackfillOptions(
-        measuring=arguments.measure_options(
-            root=root,
-            select=select,
-            suite=suite,
-            workloads=workloads,
-            baselines=baselines,
-            device=device,
-            processes=processes,
-            wait_s=wait_s,
-            runner=runner,
-        ),
+    filling = backfill.BackfillOptions(
+        measuring=arguments.measure_options(root, options, select=select),
         commits=commits,
         every=every,
         force=force,
     )
-    return backfill.backfill(options, notify=notify or say_nothing, listener=listener or Listener)
+    return backfill.backfill(filling, notify=notify or say_nothing, listener=listener or Listener)

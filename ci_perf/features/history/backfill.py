@@ -15,7 +15,7 @@ from ci_perf.features.history.backfill_baselines import LineBaselines
 from ci_perf.features.history.backfilled import Backfill, BackfilledCommit, BackfillOutcome
 from ci_perf.gate import Notify, commits, measure
 from ci_perf.gate.commits import CommitLine, CommitPrograms
-from ci_perf.gate.measure import MeasureOptions
+from ci_perf.gate.options import MeasureOptions
 from ci_perf.model.run import Run, Tool
 from ci_perf.model.suite import is_selected
 from ci_perf.model.task import MachineDescription

@@ -15,7 +15,7 @@ from ci_perf.features.history.backfilled import BackfilledCommit, BackfillOutcom
 from ci_perf.gate import Notify, accept
 from ci_perf.gate.accept import AcceptOptions
 from ci_perf.gate.commits import CommitLine
-from ci_perf.gate.measure import MeasureOptions
+from ci_perf.gate.options import MeasureOptions
 from ci_perf.model import codec
 from ci_perf.model.baseline import MAX_SESSIONS, Baseline
 from ci_perf.model.environment import Machine, is_same

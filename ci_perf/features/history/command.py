@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from ci_perf.cli import console, following, measure_options, options, reports
+from ci_perf.cli import console, following, measure_options, reports
 from ci_perf.errors import ExitCode, UsageError
 from ci_perf.features.history import backfill_report, history, history_frame, report
 from ci_perf.features.history.branch_history import BranchHistory
@@ -63,10 +63,10 @@ _FORMS = ("html", "json", "csv", "parquet", "terminal")
     is_flag=True,
     help="Accept also what was measured under heavy pressure. With --measure.",
 )
-@measure_options.measuring
-@options.processes
+@measure_options.measuring("wait_s", "processes")
 def history_command(
     *,
+    measuring: dict[str, Any],
     ref: str,
     machines: str,
     repository_url: str,
@@ -75,7 +75,6 @@ def history_command(
     measure: str | None,
     every: int,
     force: bool,
-    **said: Any,  # noqa: ANN401  the options of `measuring`
 ) -> int:
     """Show what git knows of the baselines of a branch: every session, and what moved.
 
@@ -89,8 +88,8 @@ def history_command(
     accepted by then stays.
     """
     if measure is not None:
-        return _measure(measure, said, format, output, every=every, force=force)
-    baselines = said["baselines"]
+        return _measure(measure, measuring, format, output, every=every, force=force)
+    baselines = measuring["baselines"]
     form = format or ("html" if output else "terminal")
     if form != "html":
         reports.check_target(form, output, inputs=[baselines])
@@ -103,8 +102,8 @@ def history_command(
         history.HistoryOptions(
             root=files.current_folder(),
             baselines=baselines,
-            workloads=said["workloads"],
-            names=said["names"],
+            workloads=measuring["workloads"],
+            names=measuring["select"],
             machines=tuple(name for name in machines.split(",") if name),
             ref=ref,
             repository_url=repository_url,
@@ -129,7 +128,7 @@ def _emit(history: BranchHistory, form: str, output: Path | None) -> None:
 
 def _measure(
     commits: str,
-    said: dict[str, Any],
+    measuring: dict[str, Any],
     form: str | None,
     output: Path | None,
     *,
@@ -137,15 +136,14 @@ def _measure(
     force: bool,
 ) -> int:
     from ci_perf.features.history import backfill
-    from ci_perf.gate.measure import MeasureOptions
+    from ci_perf.gate.options import MeasureOptions
 
     if form not in {None, "terminal", "json"}:
         raise UsageError(f"--measure: expected --format terminal or json, found {form}")
-    measurement = measure_options.measurement(said, output=None, outputs=(output,))
-    reports.check_target(None, output, inputs=[measurement["baselines"]])
+    reports.check_target(None, output, inputs=[measuring["baselines"]])
     backfilled = backfill.backfill(
         backfill.BackfillOptions(
-            measuring=MeasureOptions(root=files.current_folder(), **measurement),
+            measuring=MeasureOptions(root=files.current_folder(), **measuring),
             commits=commits,
             every=every,
             force=force,

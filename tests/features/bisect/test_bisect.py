@@ -6,7 +6,7 @@ from ci_perf.errors import CiPerfError, UsageError
 from ci_perf.features.bisect import bisect
 from ci_perf.features.bisect.bisection import CommitAnswer
 from ci_perf.features.bisect.sessions import BisectSessions, Measurement
-from ci_perf.gate.measure import MeasureOptions
+from ci_perf.gate.options import MeasureOptions
 from ci_perf.model.comparison import Verdict
 from ci_perf.session import Listener
 from tests import repositories

@@ -7,7 +7,7 @@ from ci_perf.baselines import accept, layout
 from ci_perf.errors import UsageError
 from ci_perf.features.fleet import fleet
 from ci_perf.features.fleet.fleet import MergeOptions, PlanOptions
-from ci_perf.gate.measure import MeasureOptions
+from ci_perf.gate.options import MeasureOptions
 from ci_perf.judging import compare, summarise
 from ci_perf.model.run import Tool
 from ci_perf.system import files

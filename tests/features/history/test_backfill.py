@@ -8,7 +8,7 @@ from ci_perf.errors import CannotWriteError, CiPerfError, UsageError
 from ci_perf.features.history import backfill
 from ci_perf.features.history import backfill_report as report
 from ci_perf.features.history.backfill import RunSessions
-from ci_perf.gate.measure import MeasureOptions
+from ci_perf.gate.options import MeasureOptions
 from ci_perf.model.baseline import MAX_SESSIONS
 from ci_perf.model.task import MachineDescription
 from ci_perf.report import tables
