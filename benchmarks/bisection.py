@@ -15,11 +15,12 @@ import statistics
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ci_perf.judging import bisecting, calibration
-from ci_perf.judging.bisecting import Search
+from ci_perf.features.bisect import bisecting
+from ci_perf.features.bisect.bisecting import Search
+from ci_perf.features.bisect.bisection import CommitAnswer
+from ci_perf.features.calibrate import calibration
 from ci_perf.judging.confirm import Confirmation, Outcome, share_alpha
 from ci_perf.judging.policy import MOST_PAIRS, Policy, PolicyKind, policy_of
-from ci_perf.model.bisection import CommitAnswer
 
 EFFECT = math.log1p(0.03)
 # How much pairs of the same code differ (standard deviation), as a share of the effect.

@@ -1,8 +1,8 @@
 """Builders of what a bisect has found: a line of commits and their answers."""
 
-from ci_perf.model.bisection import BisectedCommit, Bisection, CommitAnswer, ParentPairs
+from ci_perf.features.bisect.bisection import BisectedCommit, Bisection, CommitAnswer, ParentPairs
+from ci_perf.model.commit import Commit
 from ci_perf.model.comparison import Verdict
-from ci_perf.model.history import Commit
 from ci_perf.model.run import Tool
 from tests.comparisons import a_change
 from tests.runs import CPU

@@ -3,16 +3,16 @@
 import itertools
 from typing import Any
 
-from ci_perf.model import metrics
-from ci_perf.model.history import (
+from ci_perf.features.history.branch_history import (
     BranchHistory,
-    Commit,
     HistorySession,
     LevelChange,
     MetricTimeline,
     SkippedFile,
     WorkloadHistory,
 )
+from ci_perf.model import metrics
+from ci_perf.model.commit import Commit
 from ci_perf.model.run import Source
 from tests.runs import CPU, HEAD_COMMIT
 

@@ -15,6 +15,11 @@ _AXE = node.HERE / "node_modules/axe-core/axe.min.js"
 _LEVELS = {"SEVERE", "WARNING"}
 
 
+SIZES = [(1600, "light"), (400, "dark")]
+# One scale of type; nothing is smaller.
+TEXT_PX = {12, 14, 16, 18, 22}
+
+
 def missing():
     """Say what keeps us from using a browser; nothing, if all is there."""
     for program in ("chromium", "chromedriver"):
@@ -130,3 +135,15 @@ def browser() -> Iterator[Browser]:
         yield Browser(driver)
     finally:
         driver.quit()
+
+
+def look_at(browser, file):
+    """Look at a page in every size and scheme."""
+    for width, scheme in SIZES:
+        seen = browser.see(file, width=width, scheme=scheme)
+        assert seen.violations == []
+        assert (seen.messages, seen.requests) == ([], [])
+        assert seen.content_width <= width
+        assert set(seen.text_sizes_px) <= TEXT_PX
+        assert seen.overlaps == []
+        yield seen

@@ -10,9 +10,14 @@ import pytest
 from hypothesis import settings
 
 from ci_perf.system import processes
+from tests import browser as browsers
+from tests import drivers
+from tests.histories import beside
+from tests.projects import Project
+from tests.runs import BASE_COMMIT, SLOW, STEADY, a_measured
 
 # Tests keep the machine busy: what they measure does not wait until they have ended.
-for command in ("CHECK", "RUN"):
+for command in ("CHECK", "RUN", "FLEET_MEASURE"):
     os.environ[f"CI_PERF_{command}_WAIT"] = "0s"
 # Tests of measuring need launches; tests/integration/cli/test_same_program.py is about those that
 # need none.
@@ -28,7 +33,7 @@ settings.load_profile("steady")
 
 # Tests of these folders run real processes by real clocks, and a busy machine can stop each of them
 # for seconds. A test that fails runs once more; the last lines of pytest name it as "rerun".
-RERUN = [Path(__file__).parent / name for name in ("integration", "gpu", "e2e")]
+RERUN = {"integration", "gpu", "e2e"}
 
 # A shell starts background jobs (`make test &`) with SIGINT ignored; their children inherit that.
 # The children of tests must be interrupted as they are by Ctrl-C on a terminal. nohup has them
@@ -49,6 +54,44 @@ def use_tempdir(monkeypatch):
     return use
 
 
+@pytest.fixture
+def project(tmp_path):
+    """An empty folder, with a space in its name."""
+    found = Project(tmp_path / "a project")
+    found.root.mkdir()
+    return found
+
+
+@pytest.fixture
+def judged(project):
+    """Two runs of which the second is slower, as its pairs prove."""
+    project.recorded("a.json", a_measured("w", *STEADY), commit=BASE_COMMIT)
+    project.recorded("b.json", a_measured("w", *SLOW), **beside(2.0))
+    return project
+
+
+@pytest.fixture(scope="module")
+def browser():
+    if reason := browsers.missing():
+        if os.environ.get("REQUIRE_BROWSER"):
+            pytest.fail(f"REQUIRE_BROWSER is set, but {reason}")
+        pytest.skip(reason)
+    with browsers.browser() as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def nvml_library(tmp_path_factory):
+    """The folder of a library with NVML's own C interface."""
+    return drivers.build(tmp_path_factory.mktemp("nvml"))
+
+
+@pytest.fixture
+def driver(nvml_library, tmp_path):
+    """A driver that answers as a test wants."""
+    return drivers.Driver(nvml_library, tmp_path / "state")
+
+
 def pytest_runtest_setup(item):
     """Skip what needs a GPU where there is none."""
     if item.get_closest_marker("gpu"):
@@ -62,7 +105,7 @@ def pytest_runtest_setup(item):
 def pytest_collection_modifyitems(config, items):
     """With `--dist loadgroup`, one process has all tests of a file whose fixtures they share."""
     for item in items:
-        if any(item.path.is_relative_to(folder) for folder in RERUN):
+        if RERUN & {*item.path.relative_to(Path(__file__).parent).parts}:
             item.add_marker(pytest.mark.flaky(reruns=1))
         fixtures = [ours for name in item.fixturenames for ours in defined(item, name)]
         is_grouped = any(map(item.get_closest_marker, ("container", "xdist_group")))

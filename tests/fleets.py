@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from ci_perf.model.fleet import WorkPlan
+from ci_perf.features.fleet.work_plan import WorkPlan
 from ci_perf.system import files
 from tests import repositories
 from tests.projects import FAST, GOOD, NAP, NAP_SETTINGS, QUICK, SLOW, Project

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from ci_perf import doctor
+from ci_perf.features.doctor.diagnosis import diagnose as diagnose_facts
 from ci_perf.model import facts
 from ci_perf.model.run import Tool
 
@@ -95,7 +95,7 @@ def containers(**more):
 
 def diagnose(**machine):
     """Return what the doctor says of a machine."""
-    return doctor.diagnose(a_machine(**machine), Tool(version="0.1.0"))
+    return diagnose_facts(a_machine(**machine), Tool(version="0.1.0"))
 
 
 def codes(diagnosis):

@@ -2,8 +2,8 @@
 
 import msgspec
 
-from ci_perf.judging.merging import ShardRun
-from ci_perf.model.fleet import WorkPlan, WorkUnit
+from ci_perf.features.fleet.merging import ShardRun
+from ci_perf.features.fleet.work_plan import WorkPlan, WorkUnit
 from ci_perf.model.run import Source, Tool
 from tests.runs import HEAD_COMMIT
 

@@ -1,20 +1,16 @@
-"""The commands that judge what was measured, draw it and hand it on."""
+"""The command that judges what was measured: `compare`."""
 
-import itertools
 from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
 import ci_perf
-from ci_perf import importers
 from ci_perf.cli import console, options, reports
 from ci_perf.errors import ExitCode
 from ci_perf.model.run import Run
 from ci_perf.model.suite import FailOn
 from ci_perf.system import files
-
-FORMATS = ("csv", "parquet", "openmetrics", "tensorboard", "html")
 
 _FILE = click.Path(path_type=Path)
 
@@ -112,120 +108,3 @@ def _show_losses(runs: Sequence[Path], asked: str | None, target: Path | None) -
     )
     reports.emit_page(page, form, target)
     return ExitCode.OK
-
-
-@click.command("judge")
-@click.argument("samples", nargs=-1, type=_FILE, metavar="[SAMPLES]...")
-@click.option(
-    "--from",
-    type=click.Choice(list(importers.TOOLS)),
-    help="Judge files of this harness, given by --base and --head, instead of SAMPLES.",
-)
-@click.option(
-    "--base",
-    type=_FILE,
-    multiple=True,
-    metavar="FILE",
-    help="What the harness wrote for the base: each file is one session. May be repeated.",
-)
-@click.option(
-    "--head",
-    type=_FILE,
-    multiple=True,
-    metavar="FILE",
-    help="What it wrote for the head: all files together are one session. May be repeated.",
-)
-@click.option(
-    "--pair",
-    type=_FILE,
-    nargs=2,
-    multiple=True,
-    metavar="BASE HEAD",
-    help="What it wrote for base and head launched in turns: only this confirms. May be repeated.",
-)
-@click.option(
-    "--limit",
-    type=click.FloatRange(min=0, max=1, min_open=True),
-    metavar="SHARE",
-    help="The loss of a time that must not pass unseen; 0.02, which is 2 %, by default.",
-)
-@options.fail_on(default="proven")
-@options.report_format
-@options.output
-def judge_command(
-    samples: tuple[Path, ...],
-    base: tuple[Path, ...],
-    head: tuple[Path, ...],
-    pair: tuple[tuple[Path, Path], ...],
-    limit: float | None,
-    fail_on: FailOn,
-    format: str | None,  # noqa: A002  the option's name, and that of its environment variable
-    output: Path | None,
-    **harness: str | None,  # `from`, which Python allows as no parameter of its own
-) -> int:
-    """Judge samples that any harness has recorded.
-
-    SAMPLES are JSON files (their schema: `ci-perf schema samples`) with sessions of the base,
-    launches of the head, and pairs of launches that took turns. Or name the files of another
-    harness: `--from pyperf --base monday.json --base tuesday.json --head new.json`. Name all files
-    of a pull request in one call: the chance of a false alarm, 5 %, is shared within a call.
-    Without pairs nothing is confirmed, and nothing ends with exit code 1 unless --fail-on says so.
-    """
-    inputs = [*samples, *base, *head, *itertools.chain.from_iterable(pair)]
-    reports.check_target(format, output, inputs=inputs)
-    comparison = ci_perf.judge(
-        *samples,
-        tool=harness["from"],
-        base=base,
-        head=head,
-        pairs=pair,
-        limit=limit,
-        fail_on=fail_on,
-        notify=console.say,
-    )
-    reports.emit_comparison(comparison, format, output)
-    return comparison.exit_code
-
-
-@click.command("export")
-@click.argument("source", type=_FILE, metavar="FILE")
-@click.option(
-    "--format",
-    type=click.Choice(FORMATS),
-    required=True,
-    help="A table (csv, parquet), what another tool reads, or one page of HTML.",
-)
-@click.option(
-    "--run",
-    type=_FILE,
-    help="Of html: the run.json that was judged; without it no launches, pairs and machine are "
-    "drawn.",
-)
-@options.baselines
-@options.output
-def export_command(
-    source: Path,
-    format: str,  # noqa: A002  the option's name, and that of its environment variable
-    run: Path | None,
-    baselines: Path,
-    output: Path | None,
-) -> None:
-    """Write a run, a comparison or a history for another tool, or as a page of HTML.
-
-    FILE is what `ci-perf run`, or `compare` or `history` with --format json, wrote. html draws a
-    comparison as one page that needs no server, network or script, with the committed sessions of
-    --baselines. tensorboard makes a folder of --output.
-    """
-    from ci_perf.gate import export
-
-    is_folder = format == "tensorboard"
-    reports.check_target(
-        format,
-        None if is_folder else output,
-        inputs=[source, baselines, *([run] if run else [])],
-    )
-    text = export.export(
-        source, format, run=run, baselines=baselines, output=output, notify=console.say
-    )
-    if text:
-        console.emit(text, output=output)

@@ -1,50 +1,44 @@
 """Choose the command, and turn every way it can end into an exit code."""
 
-import importlib
 import sys
 
 import click
 
+from ci_perf import hooks
 from ci_perf.cli import console
 from ci_perf.errors import CiPerfError, ExitCode
 from ci_perf.system import linux, signals
 from ci_perf.version import __version__
 
 # What a command does stands here too, so that --help need not import it; a test compares the words.
-COMMANDS = {
+_OF_CORE = {
     "init": "Write an example workload, a suite and two workflows into this repository.",
     "list": "Show the workloads of a suite, without importing them.",
     "run": "Measure the workloads of a suite and write run.json.",
     "check": "Measure, compare with the committed baselines, and report: what a CI types.",
-    "fleet": "Measure a suite on several machines: plan, run, merge.",
     "explain": "Say why workloads moved, or what a step of them does and waits for.",
-    "bisect": "Find the commit that made a workload worse, by pairs of commits with a good one.",
     "compare": "Judge one run against another, or against the committed baselines.",
-    "judge": "Judge samples that any harness has recorded.",
-    "export": "Write a run, a comparison or a history for another tool, or as a page of HTML.",
-    "history": "Show what git knows of the baselines of a branch: every session, and what moved.",
     "github": "Report to a pull request, and do what it asks for: for jobs of GitHub Actions.",
     "accept": "Make a run the new baseline: writes the files that you then commit.",
     "baseline": "Let git merge committed baselines by their sessions.",
-    "calibrate": "Measure what this machine can show: its statistic, and the limit it can hold.",
     "pin": "Write the digest of an image into suite.toml, so that all runners measure in the same.",
-    "doctor": "Say what this machine is, and why CUDA is not available when it is not.",
     "demo": "Watch a small project being judged, from baseline to red mark.",
     "schema": "Write the JSON Schemas of the files that ci-perf reads and writes.",
 }
-# What --help shows, and in which order.
-GROUPS = {
-    "First week": ("init", "run", "check", "accept", "list", "doctor"),
-    "Every day": ("compare", "history", "explain", "bisect", "calibrate"),
-    "CI and scale": ("github", "fleet", "export", "judge", "pin"),
+COMMANDS = _OF_CORE | {name: each.does for name, each in hooks.find_commands().items()}
+# What --help shows, and in which order; what features add comes last in each group.
+_CORE_GROUPS = {
+    "First week": ("init", "run", "check", "accept", "list"),
+    "Every day": ("compare", "explain"),
+    "CI and scale": ("github", "pin"),
 }
 HIDDEN = ("baseline", "demo", "schema")
 
 # Each command NAME is `NAME_command` in the module of its subject, or in one of its own.
 _SUBJECTS = {
     "suite_commands": ("init", "schema"),
-    "measuring_commands": ("run", "check", "list", "explain", "calibrate"),
-    "judging_commands": ("compare", "judge", "export"),
+    "measuring_commands": ("run", "check", "list", "explain"),
+    "judging_commands": ("compare",),
     "baseline_commands": ("accept", "baseline"),
 }
 _MODULES = {name: module for module, names in _SUBJECTS.items() for name in names}
@@ -52,7 +46,10 @@ _MODULES = {name: module for module, names in _SUBJECTS.items() for name in name
 
 def group_commands() -> dict[str, dict[str, str]]:
     """Return the commands that --help shows, and what each does, by their groups."""
-    return {title: {name: COMMANDS[name] for name in names} for title, names in GROUPS.items()}
+    groups = {title: {name: COMMANDS[name] for name in of} for title, of in _CORE_GROUPS.items()}
+    for name, command in hooks.find_commands().items():
+        groups[command.group][name] = command.does
+    return groups
 
 
 class _Commands(click.Group):
@@ -64,9 +61,12 @@ class _Commands(click.Group):
     def get_command(self, _ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        name = f"{cmd_name}_command"
-        module = importlib.import_module(f"ci_perf.cli.{_MODULES.get(cmd_name, name)}")
-        command: click.Command = getattr(module, name)
+        if cmd_name in _OF_CORE:
+            name = f"{cmd_name}_command"
+            target = f"ci_perf.cli.{_MODULES.get(cmd_name, name)}:{name}"
+        else:
+            target = hooks.find_commands()[cmd_name].target
+        command: click.Command = hooks.load(target)
         return command
 
     def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:

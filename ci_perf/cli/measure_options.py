@@ -1,6 +1,8 @@
 """The options of every command that measures, and what they say as arguments of the Python API."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import dataclasses
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
@@ -9,9 +11,9 @@ from click.core import ParameterSource
 
 from ci_perf.cli import options
 from ci_perf.gate import runners
+from ci_perf.gate.options import MOST_PROCESSES, MeasureOptions
 from ci_perf.gate.runners import Runner
 from ci_perf.model.container import EngineName
-from ci_perf.system import files
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -45,31 +47,43 @@ _RUNNER = (
     ),
 )
 _NAMES = click.argument("names", nargs=-1, metavar="[WORKLOAD]...")
-# What an option is called as a keyword of the Python API, where that is another name.
-_KEYWORDS = {
-    "all": "all_workloads",
-    "names": "select",
-    "wait": "wait_s",
-    "budget": "budget_s",
-    "explain": "explain_s",
-}
-_SUITE_AND_MACHINE = (
-    options.suite,
-    options.workloads,
-    options.baselines,
-    options.device,
-    *_RUNNER,
+_SPELLED_S = {300.0: "5m", 1200.0: "20m", 7200.0: "2h", 0.0: "0s"}
+FIELDS = {each.name: each for each in dataclasses.fields(MeasureOptions) if each.metadata}
+# Of every command that plans a suite, and of those that measure a change.
+_PLANNING = ("suite", "workloads", "baselines", "device")
+CHECKING = (
+    "wait_s",
+    "processes",
+    "against",
+    "budget_s",
+    "add",
+    "checks_before",
+    "all_workloads",
+    "explain_s",
+    "traces",
 )
-_CHECKING = (
-    options.processes,
-    options.against,
-    options.budget,
-    options.add,
-    options.checks_before,
-    options.all_workloads,
-    options.explain,
-    options.traces,
-)
+
+
+def option(name: str, **other: Any) -> Callable[[_Command], _Command]:  # noqa: ANN401  click's own
+    """Return the option of a field of `MeasureOptions`; ``other`` replaces what is declared."""
+    said = {"show_default": True, **FIELDS[name].metadata, **other}
+    flag = said.pop("flag")
+    default = said.pop("default", FIELDS[name].default)
+    reads = said.pop("reads", "")
+    if reads == "duration":
+        default = None if default is None else _SPELLED_S[default]
+        said |= {"metavar": "DURATION", "callback": _reader(options.read_duration)}
+    elif reads == "count":
+        said["callback"] = _reader(options.read_count)
+    elif reads == "path":
+        said["type"] = click.Path(path_type=Path)
+    elif reads == "processes":
+        said["type"] = click.IntRange(1, MOST_PROCESSES)
+    return click.option(flag, default=default, **said)
+
+
+def _reader(read: Callable[[str | None, str], Any]) -> Callable[..., Any]:
+    return lambda _context, option, text: read(text, option.opts[0])
 
 
 def runner(command: _Command) -> _Command:
@@ -77,40 +91,40 @@ def runner(command: _Command) -> _Command:
     return _with(command, _RUNNER)
 
 
-def measuring(command: _Command) -> _Command:
-    """Add the options of every command that measures; `measurement` reads them."""
-    return planning(options.wait(command))
+def measuring(
+    *names: str, select: bool = True, **others: Mapping[str, Any]
+) -> Callable[[_Command], _Command]:
+    """Add the options of a command that plans a suite, and those of the fields ``names``.
 
-
-def planning(command: _Command) -> _Command:
-    """Add the options of a command that says what would be measured; `measurement` reads them."""
-    return _NAMES(suite_and_machine(command))
-
-
-def suite_and_machine(command: _Command) -> _Command:
-    """Add the same without the names of workloads."""
-    return _with(command, _SUITE_AND_MACHINE)
-
-
-def checking(command: _Command) -> _Command:
-    """Add the options of a command that measures a change; `measurement` reads them."""
-    return _with(measuring(command), _CHECKING)
-
-
-def measurement(
-    said: Mapping[str, Any], *, output: Path | None, outputs: Iterable[Path | None] = ()
-) -> dict[str, Any]:
-    """Return what the options of `measuring` or `checking` say, as keywords of `ci_perf.measure`.
-
-    `output` is the file of the run, `outputs` are other files that will be written, where measured
-    code may lay links. Raises UsageError: options that do not fit together.
+    The command is called with ``measuring``: fields of `MeasureOptions`, which are the keywords of
+    the Python API. ``others`` say what is declared otherwise here. Without ``select``, no names of
+    workloads are taken.
     """
-    chosen = chosen_runner(said["runner"], said["container"])
-    keywords = {_KEYWORDS.get(name, name): value for name, value in said.items()}
-    del keywords["container"]
-    for path in filter(None, [output, *outputs]):
-        files.check_link(path)
-    return {**keywords, "output": output, "runner": chosen}
+    fields = (*_PLANNING, *names)
+
+    def decorate(command: _Command) -> _Command:
+        @functools.wraps(command)
+        def call(**said: Any) -> Any:  # noqa: ANN401  what click has read
+            values = {name: said.pop(_find_parameter(name)) for name in fields}
+            if select:
+                values["select"] = said.pop("names")
+            values["runner"] = chosen_runner(said.pop("runner"), said.pop("container"))
+            return command(measuring=values, **said)
+
+        decorated: Any = runner(call)
+        for name in reversed(fields):
+            given = getattr(options, name, None) or option(name, **others.get(name, {}))
+            decorated = given(decorated)
+        command_with_options: _Command = _NAMES(decorated) if select else decorated
+        return command_with_options
+
+    return decorate
+
+
+def _find_parameter(name: str) -> str:
+    """Return what click calls a field: the words of its flag."""
+    flag = FIELDS[name].metadata["flag"] if name in FIELDS else name
+    return str(flag).removeprefix("--").replace("-", "_")
 
 
 def chosen_runner(kind: runners.Kind, container: Mapping[str, Any]) -> Runner:

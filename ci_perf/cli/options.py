@@ -18,28 +18,6 @@ _LONGEST_S = 86_400.0
 _FOLDER = click.Path(file_okay=False, path_type=Path)
 
 
-def duration(
-    name: str, *, default: str | None, text: str, show_default: str | Literal[True] = True
-) -> Callable[[_Command], _Command]:
-    """Make an option that is a duration, as seconds."""
-    return click.option(
-        name,
-        default=default,
-        show_default=show_default,
-        metavar="DURATION",
-        callback=lambda _context, _option, said: None if said is None else duration_s(said, name),
-        help=text,
-    )
-
-
-suite = click.option(
-    "--suite",
-    default="",
-    show_default="smoke, or the only one",
-    metavar="NAME",
-    help="A suite of suite.toml, or builtin:NAME for one that comes with ci-perf. Without "
-    "suite.toml, each file of --workloads is a workload of the suite default.",
-)
 workloads = click.option(
     "--workloads",
     type=_FOLDER,
@@ -53,70 +31,6 @@ baselines = click.option(
     default="baselines",
     show_default=True,
     help="The folder of the committed baselines.",
-)
-device = click.option(
-    "--device",
-    default="auto",
-    show_default=True,
-    metavar="auto|cpu|cuda|cuda:N",
-    help="Where to measure; auto takes what the suite names, else the first GPU, or the CPU.",
-)
-processes = click.option(
-    "--processes",
-    type=click.IntRange(1, 100),
-    help="Fresh processes per workload; by default as suite.toml says, with --against at most 3.",
-)
-against = click.option(
-    "--against",
-    metavar="REF",
-    help="Launch the code of the merge base with REF (a branch, tag or commit) and the head in "
-    "turns, wherever the baselines do not clear the head.",
-)
-budget = duration(
-    "--budget",
-    default="20m",
-    text="How long base and head may be launched in turns: 90s, 20m, 1h. With --against.",
-)
-add = click.option(
-    "--add",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    metavar="RUN.json",
-    help="An earlier run: its pairs count, too, where it is of the same commits, machine and "
-    "software. With --against.",
-)
-checks_before = click.option(
-    "--checks-before",
-    metavar="N",
-    callback=lambda _context, option, text: _count(text, option.opts[0]),
-    help="How many checks of the same pull request have tested pairs: all share the chance of a "
-    "false alarm. 'unknown' makes the report say so.",
-)
-all_workloads = click.option(
-    "--all",
-    is_flag=True,
-    help="Measure every workload, also one that runs the same program on both sides. With "
-    "--against.",
-)
-explain = duration(
-    "--explain",
-    default="5m",
-    text="How long to profile base and head where pairs prove a change, worst workload first; no "
-    "verdict depends on it, and 0s leaves it out. With --against.",
-)
-traces = click.option(
-    "--traces",
-    type=click.Path(file_okay=False, path_type=Path),
-    metavar="DIR",
-    help="Keep what torch.profiler has traced of the first launch of each side, for "
-    "ui.perfetto.dev: WORKLOAD.base.pt.trace.json.gz and WORKLOAD.head.pt.trace.json.gz.",
-)
-wait = duration(
-    "--wait",
-    default=None,
-    show_default="1m for a CPU, or for a GPU that others use",
-    text="How long to wait until others no longer use the machine, before measuring all the same. "
-    "Another run of ci-perf may take 30m, or as long where that is more. 0s waits for nobody.",
 )
 output = click.option(
     "-o",
@@ -192,7 +106,7 @@ def fail_on(*, default: FailOn | None) -> Callable[[_Command], _Command]:
     )
 
 
-def _count(text: str | None, option: str) -> int | Literal["unknown"] | None:
+def read_count(text: str | None, option: str) -> int | Literal["unknown"] | None:
     """Return a number from 0 on, or "unknown". Raises BadParameter."""
     if text is None or text == "unknown":
         return None if text is None else "unknown"
@@ -203,8 +117,10 @@ def _count(text: str | None, option: str) -> int | Literal["unknown"] | None:
     return int(text)
 
 
-def duration_s(text: str, option: str = "--budget") -> float:
+def read_duration(text: str | None, option: str) -> float | None:
     """Return seconds of "90s", "20m" or "1h". Raises BadParameter."""
+    if text is None:
+        return None
     match = _DURATION.fullmatch(text.strip())
     seconds = float(match[1]) * _SECONDS[match[2]] if match else math.inf
     if not seconds <= _LONGEST_S:

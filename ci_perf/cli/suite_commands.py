@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from ci_perf import hooks
 from ci_perf.cli import console
 from ci_perf.errors import UsageError
 from ci_perf.gate import first_files
@@ -53,8 +54,17 @@ def _advise(directory: Path, *, has_workflows: bool) -> None:
     console.say(suite_text.next_steps(has_workflows=has_workflows))
 
 
+KINDS = {*schema.KINDS, *hooks.find_documents()}
+
+
+def render_schema(kind: str) -> str:
+    """Return the JSON Schema of a document of the core or of a feature."""
+    document = schema.KINDS.get(kind) or hooks.load(hooks.find_documents()[kind])
+    return schema.render(kind, document)
+
+
 @click.command("schema")
-@click.argument("kind", type=click.Choice(sorted(schema.KINDS)), required=False)
+@click.argument("kind", type=click.Choice(sorted(KINDS)), required=False)
 @click.option(
     "--directory",
     type=click.Path(file_okay=False, path_type=Path),
@@ -67,9 +77,9 @@ def schema_command(kind: str | None, directory: Path | None) -> None:
     """
     if directory is not None:
         files.make_folder(directory)
-        for name in sorted(schema.KINDS):
-            files.write_text(directory / f"{name}.schema.json", schema.render(name))
+        for name in sorted(KINDS):
+            files.write_text(directory / f"{name}.schema.json", render_schema(name))
     elif kind is not None:
-        console.emit(schema.render(kind), output=None)
+        console.emit(render_schema(kind), output=None)
     else:
         raise UsageError("expected a KIND or --directory DIR; see `ci-perf schema --help`")

@@ -1,66 +1,52 @@
 """What callers of the Python API give, as the values that the functions of the gate take."""
 
-from collections.abc import Iterable, Sequence
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ci_perf.errors import UsageError
 from ci_perf.gate.commit_suite import RepositoryFolders
-from ci_perf.model.fleet import WorkPlan
+from ci_perf.model import codec
 from ci_perf.model.run import Run
 from ci_perf.system import files
 
 if TYPE_CHECKING:
-    from ci_perf.gate.measure import MeasureOptions
-    from ci_perf.gate.runners import Runner
+    from ci_perf.gate.options import MeasureOptions
 
 Location = str | PathLike[str]
+_PATHS = ("workloads", "baselines", "output", "traces", "snapshot")
 
 
 def measure_options(
-    *,
-    suite: str,
     root: Location | None,
-    select: str | Iterable[str],
-    workloads: Location,
-    baselines: Location,
-    runner: "Runner | None",
-    output: Location | None = None,
-    traces: Location | None = None,
-    add: Iterable[Run | Location] = (),
-    plan: WorkPlan | Location | None = None,
-    unit: str = "",
-    **others: Any,  # noqa: ANN401  the fields that are what the caller has given
+    keywords: Mapping[str, Any],
+    **others: Any,  # noqa: ANN401  any field
 ) -> "MeasureOptions":
-    """Return the options of a measurement, with every path below the root, for a unit if any.
+    """Return options of a measurement by their names, with every path below the root.
 
-    Raises UsageError: the plan has no such unit, or is of another commit, base or version.
+    Raises UsageError: there is no such option, or its value is refused.
     """
     # Late: to judge what was measured needs nothing that measures.
-    from ci_perf.gate import fleet
-    from ci_perf.gate.measure import MeasureOptions
-    from ci_perf.gate.runners import Runner
+    from ci_perf.gate.options import MeasureOptions
 
-    if bool(unit) != (plan is not None):
-        raise UsageError("expected a plan and one of its units, found only one of both")
-    planned = None
-    if plan is not None:
-        planned = plan if isinstance(plan, WorkPlan) else files.read(below(root, plan), WorkPlan)
-        suite = planned.suite
-    options = MeasureOptions(
-        suite=suite,
-        root=root_of(root),
-        select=names_of(select),
-        workloads=below(root, workloads),
-        baselines=below(root, baselines),
-        add=tuple(run_of(root, run) for run in add),
-        runner=runner or Runner(),
-        output=None if output is None else below(root, output),
-        traces=None if traces is None else below(root, traces),
-        **others,
-    )
-    return options if planned is None else fleet.narrowed(options, planned, unit)
+    known = {each.name for each in dataclasses.fields(MeasureOptions)} - {"root"}
+    for name in keywords:
+        if name not in known:
+            raise UsageError(
+                f"{name}: expected an option of a measurement, found none of this name; "
+                + codec.did_you_mean(name, sorted(known))
+            )
+    values = {"root": root_of(root), **keywords, **others}
+    for name in _PATHS:
+        if values.get(name) is not None:
+            values[name] = below(root, values[name])
+    for name in ("workloads", "baselines"):
+        values.setdefault(name, below(root, name))
+    values["select"] = names_of(values.get("select", ()))
+    values["add"] = tuple(run_of(root, run) for run in values.get("add", ()))
+    return MeasureOptions(**values)
 
 
 def root_of(root: Location | None) -> Path:

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 from ci_perf.errors import CannotWriteError
 from ci_perf.gate import Notify, compare, measure
-from ci_perf.gate.measure import MeasureOptions, RunNotWrittenError
+from ci_perf.gate.measure import RunNotWrittenError
+from ci_perf.gate.options import MeasureOptions
 from ci_perf.model.comparison import Comparison
 from ci_perf.model.run import Run
 from ci_perf.model.suite import FailOn

@@ -15,7 +15,7 @@ from ci_perf.baselines import layout
 from ci_perf.errors import CiPerfError, UsageError
 from ci_perf.gate import Notify, commit_suite
 from ci_perf.gate.commit_suite import folder_below
-from ci_perf.gate.measure import MeasureOptions
+from ci_perf.gate.options import MeasureOptions
 from ci_perf.gate.programs import BaseSide, ProgramCache, Prover, cache_folder
 from ci_perf.judging.policy import limits_on
 from ci_perf.model.environment import Machine

@@ -7,7 +7,7 @@ from ci_perf import session
 from ci_perf.errors import CiPerfError, UsageError
 from ci_perf.gate import Notify, compare, measure, traces
 from ci_perf.gate.commit_suite import RepositoryFolders
-from ci_perf.gate.measure import MeasureOptions
+from ci_perf.gate.options import MeasureOptions
 from ci_perf.judging import idle, profiled_steps
 from ci_perf.model.comparison import Change
 from ci_perf.model.explained import ExplainedWorkload, ExplainedWorkloads

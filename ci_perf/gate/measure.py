@@ -5,9 +5,7 @@ import dataclasses
 import math
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
 
 import msgspec
 
@@ -15,87 +13,21 @@ from ci_perf import session, worktree
 from ci_perf import suite as suites
 from ci_perf.errors import CannotWriteError, CiPerfError, UsageError
 from ci_perf.gate import Notify, commit_suite, compare, programs, run_summary, runners, traces
-from ci_perf.gate.commit_suite import RepositoryFolders
+from ci_perf.gate.options import MOST_PROCESSES, MeasureOptions
 from ci_perf.gate.programs import BaseSide, ProgramCache, Prover
-from ci_perf.gate.runners import Runner
 from ci_perf.judging.earlier_checks import Before, Offered
 from ci_perf.launch import Launcher
 from ci_perf.model.base import Scalar
 from ci_perf.model.run import Checks, Run
 from ci_perf.model.suite import Plan
-from ci_perf.model.task import Tracing
 from ci_perf.program.tree_sources import FolderTree
 from ci_perf.session import Listener
 from ci_perf.system import files, signals
 from ci_perf.system.signals import Interrupts
 from ci_perf.worktree import Checkout, SideName, run_setup
 
-# Of a pull request: "unknown" where nothing tells, None where there is none.
-ChecksBefore = int | Literal["unknown"] | None
 # A sentence; a longer one would be refused as a document.
 _MOST_REASON_CHARS = 2000
-# Most runs have ended after this time.
-_LOCK_TIMEOUT_S = 1800.0
-# More than a person would wait for.
-_MOST_PROCESSES = 100
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MeasureOptions(RepositoryFolders):
-    """What is measured, where and for how long; the fields are the options of the command line.
-
-    ``root`` is the repository. Without a ``suite``, see `suite.choose`; without ``select``, all its
-    workloads. ``wait_s`` is how long
-    to wait for a quiet machine; `None` is a minute for a CPU, or a GPU, that others use. Another
-    run of ci-perf is waited for half an hour, or as long where that is more; 0 waits for nobody.
-    With ``against``, the merge base with that branch, tag or commit is launched, too, for at most
-    ``budget_s``; a workload that runs the same program on both sides is not launched, unless
-    ``all_workloads``. ``add`` are earlier runs, whose pairs count for the same commits;
-    ``checks_before`` is how many checks of the pull request were before. Up to three pairs profile
-    a step of both sides where pairs have proven a change, within ``explain_s``. ``traces`` is a
-    folder for traces, taken as ``tracing`` says, ``snapshot`` one for snapshots of CUDA's memory.
-    Also an interrupted run is in ``output``. ``record`` lets a launch that is not timed record what
-    each measured workload takes from the repository. ``unit`` is the id of the unit of work, where
-    these are the options of one (`fleet.narrowed`), and ``suspects`` how many metrics of all units
-    share the chance of a false alarm. Without ``awaits_quiet``, the machine is measured as it is,
-    busy or not.
-    """
-
-    suite: str = ""
-    select: tuple[str, ...] = ()
-    device: str = "auto"
-    processes: int | None = None
-    wait_s: float | None = None
-    against: str | None = None
-    budget_s: float = 1200.0
-    add: tuple[Run | Path, ...] = ()
-    checks_before: ChecksBefore = None
-    all_workloads: bool = False
-    record: bool = True
-    explain_s: float = 300.0
-    traces: Path | None = None
-    tracing: Tracing = field(default_factory=Tracing)
-    snapshot: Path | None = None
-    runner: Runner = field(default_factory=Runner)
-    output: Path | None = None
-    unit: str = ""
-    suspects: int = 0
-    awaits_quiet: bool = True
-
-    def __post_init__(self) -> None:
-        """Choose the suite where none is named. Raises UsageError and InvalidFileError."""
-        chosen = suites.choose(Path(self.root, self.workloads), self.suite)
-        object.__setattr__(self, "suite", chosen)
-
-    @property
-    def lock_timeout_s(self) -> float:
-        """How long another run may hold the device."""
-        return find_lock_timeout_s(self.wait_s)
-
-
-def find_lock_timeout_s(wait_s: float | None) -> float:
-    """Return how long to wait for another run, which itself waits for a quiet machine first."""
-    return 0.0 if wait_s == 0 else max(_LOCK_TIMEOUT_S, wait_s or 0.0)
 
 
 def measure(options: MeasureOptions, *, notify: Notify, listener: Listener) -> Run:
@@ -197,9 +129,9 @@ def check_device(device: str) -> None:
 def _check_numbers(options: MeasureOptions) -> None:
     """Refuse what is no number within its bounds. Raises UsageError."""
     processes = options.processes
-    if processes is not None and not (_is_number(processes) and 1 <= processes <= _MOST_PROCESSES):
+    if processes is not None and not (_is_number(processes) and 1 <= processes <= MOST_PROCESSES):
         raise UsageError(
-            f"--processes: expected a number from 1 to {_MOST_PROCESSES}, found {processes!r}"
+            f"--processes: expected a number from 1 to {MOST_PROCESSES}, found {processes!r}"
         )
     seconds = {
         "--wait": options.wait_s or 0.0,

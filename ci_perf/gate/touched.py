@@ -6,7 +6,7 @@ import msgspec
 
 from ci_perf import session
 from ci_perf.gate import Notify, commit_suite, measure, runners
-from ci_perf.gate.measure import MeasureOptions
+from ci_perf.gate.options import MeasureOptions
 from ci_perf.gate.programs import BaseSide, ProgramCache, Prover, cache_folder
 from ci_perf.model.program import SameProgram, Touched, TouchedWorkloads
 from ci_perf.model.suite import Plan

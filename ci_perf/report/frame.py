@@ -12,10 +12,9 @@ from types import ModuleType
 from typing import TYPE_CHECKING, TypeAlias
 
 from ci_perf.errors import CiPerfError
-from ci_perf.judging import launch_numbers, metric_values
+from ci_perf.judging import launch_numbers
 from ci_perf.model import metrics
 from ci_perf.model.comparison import Change, Comparison, Row, Uncompared
-from ci_perf.model.history import BranchHistory
 from ci_perf.model.run import Failed, Measured, Run
 from ci_perf.report import escape, phrases, provenance
 
@@ -69,33 +68,12 @@ _COMPARISON = {
     "pairs": "Int64",
     "drift": "float64",
 }
-_HISTORY = {
-    "machine": "string",
-    "suite": "string",
-    "workload": "string",
-    "metric": "string",
-    "unit": "string",
-    "session": "Int64",
-    "run": "string",
-    "recorded_at": "string",
-    "measured_commit": "string",
-    "commit": "string",
-    "author": "string",
-    "date": "string",
-    "reason": "string",
-    "epoch": "Int64",
-    "launches": "Int64",
-    "value": "float64",
-    "low": "float64",
-    "high": "float64",
-    "level_change": "string",
-}
-_Facts = dict[str, object]
+Facts = dict[str, object]
 
 
 def of_runs(*runs: Run) -> "DataFrame":
     """Return one row per run, workload, metric and process; ``unit`` is the unit of ``value``."""
-    return _frame((facts for run in runs for facts in _run_rows(run)), _RUN)
+    return build_frame((facts for run in runs for facts in _run_rows(run)), _RUN)
 
 
 def of_comparison(comparison: Comparison) -> "DataFrame":
@@ -104,7 +82,7 @@ def of_comparison(comparison: Comparison) -> "DataFrame":
     The throughput follows its step time, and a workload that has nothing to be compared with has a
     row per metric that it was measured by; neither has a verdict of its own.
     """
-    common: _Facts = {
+    common: Facts = {
         "run": comparison.head.run,
         "base_commit": comparison.base.source.commit,
         "head_commit": comparison.head.source.commit,
@@ -112,22 +90,12 @@ def of_comparison(comparison: Comparison) -> "DataFrame":
         "suite": comparison.suite,
     }
     every = (common | facts for row in comparison.rows for facts in _comparison_rows(row))
-    return _frame(every, _COMPARISON)
+    return build_frame(every, _COMPARISON)
 
 
-def of_history(history: BranchHistory) -> "DataFrame":
-    """Return one row per session and metric: its centre, and its lowest and highest launch.
-
-    ``level_change`` says that another level begins there: "accepted", "not accepted", or empty.
-    """
-    return _frame(_history_rows(history), _HISTORY)
-
-
-def of(document: Run | Comparison | BranchHistory) -> "DataFrame":
+def of(document: Run | Comparison) -> "DataFrame":
     """Return the table of any document."""
-    if isinstance(document, Run):
-        return of_runs(document)
-    return of_comparison(document) if isinstance(document, Comparison) else of_history(document)
+    return of_runs(document) if isinstance(document, Run) else of_comparison(document)
 
 
 def csv(frame: "DataFrame") -> str:
@@ -155,10 +123,10 @@ def require(form: str) -> None:
         _need("pyarrow")
 
 
-def _run_rows(run: Run) -> Iterator[_Facts]:
+def _run_rows(run: Run) -> Iterator[Facts]:
     every: tuple[Measured | Failed, ...] = (*run.measured, *run.failed)
     for workload in every:
-        common: _Facts = {
+        common: Facts = {
             "run": run.id,
             "started_at": run.started_at,
             "commit": run.source.commit,
@@ -184,9 +152,9 @@ def _run_rows(run: Run) -> Iterator[_Facts]:
                 yield common | said | {"reason": ""}
 
 
-def _comparison_rows(row: Row) -> Iterator[_Facts]:
-    facts: _Facts = {name: getattr(row, name, None) for name in _COMPARISON}
-    facts |= _named(str(phrases.metric(row))) | {"verdict": row.verdict.value}
+def _comparison_rows(row: Row) -> Iterator[Facts]:
+    facts: Facts = {name: getattr(row, name, None) for name in _COMPARISON}
+    facts |= named(str(phrases.metric(row))) | {"verdict": row.verdict.value}
     if isinstance(row, Change):
         facts["signs"] = row.signs.direction if row.signs else None
         if row.interval is not None:
@@ -198,7 +166,7 @@ def _comparison_rows(row: Row) -> Iterator[_Facts]:
                 for side, step_s in (("base", row.base), ("head", row.head))
                 if step_s
             }
-            yield {"workload": row.workload, **_named(metrics.THROUGHPUT.name), **rates}
+            yield {"workload": row.workload, **named(metrics.THROUGHPUT.name), **rates}
         return
     facts |= {"base": None, "head": None}
     if not isinstance(row, Uncompared):
@@ -210,54 +178,16 @@ def _comparison_rows(row: Row) -> Iterator[_Facts]:
         for metric in metrics.ALL:
             sides = {"base": row.base.get(metric.name), "head": row.head.get(metric.name)}
             if any(value is not None for value in sides.values()):
-                yield {"workload": row.workload, **_named(metric.name), **sides}
+                yield {"workload": row.workload, **named(metric.name), **sides}
 
 
-def _named(metric: str) -> _Facts:
+def named(metric: str) -> Facts:
+    """Return the columns that name a metric."""
     unit = phrases.unit(metric)
     return {"metric": metric, "unit": unit.value if unit else ""}
 
 
-def _history_rows(history: BranchHistory) -> Iterator[_Facts]:
-    for each in history.workloads:
-        changes = {
-            (line.metric, change.session): "accepted" if change.accepted else "not accepted"
-            for line in each.metrics
-            for change in line.changes
-        }
-        for place, session in enumerate(each.sessions):
-            commit = history.commits[session.commit]
-            common: _Facts = {
-                "machine": each.machine,
-                "suite": each.suite,
-                "workload": each.workload,
-                "session": place,
-                "run": session.run,
-                "recorded_at": session.recorded_at,
-                "measured_commit": session.source.commit,
-                "commit": commit.id,
-                "author": commit.author,
-                "date": commit.date,
-                "reason": session.reason,
-            }
-            for metric in metrics.ALL:
-                values = metric_values.of_session(session, metric.name)
-                if values:
-                    yield (
-                        common
-                        | _named(metric.name)
-                        | {
-                            "epoch": session.epochs.get(metric.name, 0),
-                            "launches": len(values),
-                            "value": metric_values.centre(metric.kind, [values]),
-                            "low": min(values),
-                            "high": max(values),
-                            "level_change": changes.get((metric.name, place), ""),
-                        }
-                    )
-
-
-def _frame(rows: Iterable[_Facts], types: dict[str, str]) -> "DataFrame":
+def build_frame(rows: Iterable[Facts], types: dict[str, str]) -> "DataFrame":
     """Give every column its type, also when there is no row or every value is absent."""
     return _need("pandas").DataFrame(list(rows), columns=list(types)).astype(types)
 

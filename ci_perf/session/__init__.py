@@ -11,12 +11,12 @@ from pathlib import Path
 import msgspec
 
 from ci_perf.baselines import layout
-from ci_perf.judging import calibration
 from ci_perf.judging.earlier_checks import Before
 from ci_perf.launch import Launcher
 from ci_perf.model import run as runs
+from ci_perf.model.baseline import Calibration
 from ci_perf.model.run import Source
-from ci_perf.model.suite import Plan
+from ci_perf.model.suite import LARGEST_LIMIT, Plan
 from ci_perf.model.task import MachineDescription
 from ci_perf.model.validity import distinct, validity_of
 from ci_perf.session.interleaving import Against, Interleaving
@@ -274,11 +274,33 @@ class _Launching:
         return verdict is not None
 
 
+def with_calibration(plan: Plan, calibration: Calibration | None) -> Plan:
+    """Return the plan with the machine's statistic wherever suite.toml says nothing of its own.
+
+    How long its launches time follows from how much they were found to differ.
+    """
+    if calibration is None:
+        return plan
+    workloads = []
+    for workload in plan.workloads:
+        protocol = workload.protocol
+        statistic = protocol.statistic if workload.own_statistic else calibration.statistic
+        known = calibration.workloads.get(workload.id)
+        spread = (known or calibration).launches.get(statistic, 0.0)
+        protocol = msgspec.structs.replace(
+            protocol,
+            statistic=statistic,
+            launch_spread=max(protocol.launch_spread, min(spread, LARGEST_LIMIT)),
+        )
+        workloads.append(msgspec.structs.replace(workload, protocol=protocol))
+    return msgspec.structs.replace(plan, workloads=tuple(workloads))
+
+
 def completed(plan: Plan, baselines: Path | None, machine: MachineDescription) -> Plan:
     """Return the plan with the statistic of the machine's calibration."""
     if baselines is None:
         return plan
-    return calibration.applied(plan, layout.read_calibration(baselines, machine.environment.hard))
+    return with_calibration(plan, layout.read_calibration(baselines, machine.environment.hard))
 
 
 def _completed_sides(

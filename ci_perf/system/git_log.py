@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import IO
 
 from ci_perf.errors import UsageError
-from ci_perf.model.history import MOST_DAYS, Commit
+from ci_perf.model.commit import MOST_DAYS, Commit
 from ci_perf.system import files, git
 
 # Of a commit: its id, its author by .mailmap, the second when it was committed, its first line.

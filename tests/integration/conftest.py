@@ -1,22 +1,9 @@
-"""One launch of one workload, for real, and a driver of GPUs that says what a test wants."""
+"""One launch of one workload, for real."""
 
 import pytest
 
 from ci_perf.launch.local import LocalLauncher
-from tests import drivers
 from tests.launches import a_task
-
-
-@pytest.fixture(scope="session")
-def nvml_library(tmp_path_factory):
-    """The folder of a library with NVML's own C interface."""
-    return drivers.build(tmp_path_factory.mktemp("nvml"))
-
-
-@pytest.fixture
-def driver(nvml_library, tmp_path):
-    """A driver that answers as a test wants."""
-    return drivers.Driver(nvml_library, tmp_path / "state")
 
 
 @pytest.fixture

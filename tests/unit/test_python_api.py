@@ -1,12 +1,13 @@
 """Arguments of the Python API that no option of the command line has checked."""
 
-import inspect
-
 import pytest
 
 import ci_perf
-from ci_perf.cli import bisect_command, history_command
+from ci_perf.cli.measure_options import FIELDS
+from ci_perf.cli.measuring_commands import check_command, run_command
 from ci_perf.errors import InvalidFileError, UsageError
+from ci_perf.features.bisect.command import bisect_command
+from ci_perf.features.history.command import history_command
 from ci_perf.model.task import Tracing
 
 SUITE = """
@@ -66,17 +67,14 @@ def test_one_file_of_a_harness_needs_no_list():
         ci_perf.judge(tool="pyperf", base="nowhere.json", head="nowhere.json")
 
 
-def test_keywords_of_bisect_and_backfill_are_the_options_of_their_commands():
-    # What only the command line has: where the answer is printed, and in which form.
-    shown = {"format", "output", "ref", "machines", "repository_url"}
-    renamed = {"wait": "wait_s", "budget": "budget_s", "explain": "explain_s", "names": "select"}
-    renamed["measure"] = "commits"
-    in_python = {"root", "notify", "listener"}
-    for command, function in (
-        (bisect_command.bisect_command, ci_perf.bisect),
-        (history_command.history_command, ci_perf.backfill),
-    ):
-        options = {parameter.name for parameter in command.params} - shown - {"container"}
-        keywords = set(inspect.signature(function).parameters) - in_python
+@pytest.mark.parametrize("command", [run_command, check_command, bisect_command, history_command])
+def test_what_a_command_measures_by_are_fields_that_python_takes(command):
+    flags = {field.metadata["flag"] for field in FIELDS.values()}
+    options = {max(parameter.opts, key=len) for parameter in command.params}
 
-        assert {renamed.get(name, name) for name in options} == keywords
+    assert {"--suite", "--device", "--wait"} <= options & flags
+
+
+def test_an_option_that_a_measurement_does_not_have_is_refused():
+    with pytest.raises(UsageError, match=r"suit: expected an option of a measurement, .* 'suite'"):
+        ci_perf.check(suit="smoke")

@@ -14,9 +14,9 @@ import pytest
 from click.testing import CliRunner
 
 from ci_perf import __main__
-from ci_perf.cli.main import COMMANDS, GROUPS, HIDDEN, cli
+from ci_perf.cli import suite_commands
+from ci_perf.cli.main import COMMANDS, HIDDEN, cli, group_commands
 from ci_perf.errors import ExitCode
-from ci_perf.model import schema
 from tests.processes import run_python
 from tests.runs import STEADY, a_measured
 
@@ -29,11 +29,11 @@ def command_of(name):
 
 def test_help_shows_few_commands_in_groups_and_check_few_options(project):
     shown = project.run("--help").out
-    names = [name for names in GROUPS.values() for name in names]
+    names = [name for names in group_commands().values() for name in names]
 
     assert {*names, *HIDDEN} == set(COMMANDS)
     assert re.findall(r"^  (\w+)  ", shown, re.MULTILINE) == names
-    assert all(f"\n\n{title}:\n" in shown for title in GROUPS)
+    assert all(f"\n\n{title}:\n" in shown for title in group_commands())
     assert len(names) <= 16
     options = [each for each in command_of("check").params if isinstance(each, click.Option)]
     assert len(options) + len(["--help"]) <= 20
@@ -148,7 +148,7 @@ def test_schema_prints_one_and_writes_all(project):
 
     assert json.loads(done.out)["title"] == "ci-perf run"
     assert project.run("schema", "--directory", "out/schema").code == ExitCode.OK
-    assert len(list((project.root / "out/schema").iterdir())) == len(schema.KINDS)
+    assert len(list((project.root / "out/schema").iterdir())) == len(suite_commands.KINDS)
 
 
 def hear_every_signal():

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from ci_perf.doctor import machine_facts
-from ci_perf.doctor.containers import try_containers
+from ci_perf.features.doctor import machine_facts
+from ci_perf.features.doctor.containers import try_containers
 from ci_perf.model.container import Container
 from ci_perf.model.facts import TorchMissing
 

@@ -7,7 +7,7 @@ import pytest
 from ci_perf.errors import InvalidFileError, UsageError
 from ci_perf.gate import commits
 from ci_perf.gate.commits import CommitPrograms
-from ci_perf.gate.measure import MeasureOptions
+from ci_perf.gate.options import MeasureOptions
 from ci_perf.judging import policy
 from tests import repositories
 from tests.projects import Project

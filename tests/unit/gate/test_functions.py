@@ -1,7 +1,5 @@
 """compare, accept and judge as functions: values in, values out."""
 
-from pathlib import Path
-
 import pytest
 
 from ci_perf.baselines import layout
@@ -10,7 +8,6 @@ from ci_perf.errors import UsageError
 from ci_perf.gate import accept, compare
 from ci_perf.gate.accept import AcceptOptions
 from ci_perf.gate.commit_suite import RepositoryFolders
-from ci_perf.gate.compare import HarnessFiles
 from ci_perf.model.comparison import Verdict
 from tests import repositories
 from tests.accepting import accepted
@@ -115,20 +112,3 @@ def test_a_refused_run_writes_nothing(folders):
             notify=lambda _line: None,
         )
     assert {path: path.read_bytes() for path in folders["baselines"].rglob("*.json")} == before
-
-
-@pytest.mark.parametrize(
-    ("harness", "said"),
-    [
-        (HarnessFiles(), "expected SAMPLES, or --from TOOL"),
-        (HarnessFiles(head=(Path("new.json"),)), "expected --from TOOL, which says who wrote them"),
-        (HarnessFiles(tool="nose"), "--from: expected one of pytest-benchmark"),
-        (
-            HarnessFiles(tool="pyperf", head=(Path("new.json"),)),
-            "expected --base FILE and --head FILE",
-        ),
-    ],
-)
-def test_files_that_do_not_belong_together_are_refused(harness, said):
-    with pytest.raises(UsageError, match=said):
-        compare.judge([], harness, limit=None, fail_on="proven", notify=print)

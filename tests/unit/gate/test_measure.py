@@ -1,6 +1,7 @@
 from pathlib import Path
 
 from ci_perf.gate import measure, run_summary
+from ci_perf.gate.options import MeasureOptions
 from ci_perf.model.comparison import Verdict
 from ci_perf.model.run import Checks
 from ci_perf.model.validity import Status, validity_of
@@ -41,7 +42,7 @@ def test_an_earlier_run_is_judged_as_it_was_then(tmp_path):
     run = in_turns(a_run(a_measured("w", *STEADY), id="first"), pairs(1.1))
     file = tmp_path / "first.json"
     files.write(file, run)
-    options = measure.MeasureOptions(
+    options = MeasureOptions(
         root=tmp_path,
         workloads=tmp_path,
         baselines=tmp_path,

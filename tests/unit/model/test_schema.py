@@ -7,9 +7,10 @@ import pytest
 
 from ci_perf import suite
 from ci_perf.baselines import accept
+from ci_perf.cli import suite_commands
+from ci_perf.features.history.backfilled import Backfill, BackfilledCommit
 from ci_perf.judging import compare, summarise
-from ci_perf.model import codec, schema
-from ci_perf.model.backfill import Backfill, BackfilledCommit
+from ci_perf.model import codec
 from ci_perf.model.samples import Sampled, SampledMetric, Samples
 from tests.bisections import a_bisected, a_bisection
 from tests.branch_histories import a_branch_history, a_change, a_line, a_workload_history, skipped
@@ -20,11 +21,13 @@ from tests.work_plans import a_work_plan
 PUBLISHED = Path(__file__).parents[3] / "docs/schema"
 
 
-@pytest.mark.parametrize("kind", sorted(schema.KINDS))
+@pytest.mark.parametrize("kind", sorted(suite_commands.KINDS))
 def test_the_published_schema_is_current(kind):
     published = (PUBLISHED / f"{kind}.schema.json").read_text()
 
-    assert published == schema.render(kind), "run: ci-perf schema --directory docs/schema"
+    assert published == suite_commands.render_schema(kind), (
+        "run: ci-perf schema --directory docs/schema"
+    )
 
 
 def documents(tmp_path):
@@ -59,13 +62,13 @@ def _sampled():
     return Sampled(workload="a", metric=metric, history=((1.0, (1.0, 2.0)),), pairs=((1.0, 1.1),))
 
 
-@pytest.mark.parametrize("kind", sorted(schema.KINDS))
+@pytest.mark.parametrize("kind", sorted(suite_commands.KINDS))
 def test_what_we_write_fits_its_published_schema(kind, tmp_path):
     document = documents(tmp_path)[kind]
 
     jsonschema.validate(
         json.loads(codec.encode(document)),
-        json.loads(schema.render(kind)),
+        json.loads(suite_commands.render_schema(kind)),
         cls=jsonschema.Draft202012Validator,
     )
     assert isinstance(document, msgspec.Struct)
@@ -78,5 +81,7 @@ def test_the_schema_refuses_the_names_that_we_refuse(name, tmp_path):
 
     with pytest.raises(jsonschema.ValidationError, match="does not match"):
         jsonschema.validate(
-            run, json.loads(schema.render("run")), cls=jsonschema.Draft202012Validator
+            run,
+            json.loads(suite_commands.render_schema("run")),
+            cls=jsonschema.Draft202012Validator,
         )

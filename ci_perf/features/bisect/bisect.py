@@ -1,0 +1,345 @@
+"""Find the commit that made a workload worse: rounds of commits, each by pairs with the good one.
+
+Every commit is measured in a worktree of its own, as `check --against` measures a head, one after
+another. `judging/bisecting.py` says which commits are next.
+"""
+
+import contextlib
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from ci_perf import worktree
+from ci_perf.errors import CiPerfError, UsageError
+from ci_perf.features.bisect import bisecting
+from ci_perf.features.bisect.answers import Answers
+from ci_perf.features.bisect.bisection import (
+    BisectEnd,
+    Bisection,
+    BisectOutcome,
+    CommitAnswer,
+    ParentPairs,
+)
+from ci_perf.features.bisect.sessions import BisectSessions, Measurement, PairsJudge
+from ci_perf.gate import Notify, commits
+from ci_perf.gate.commits import CommitLine, CommitPrograms
+from ci_perf.gate.options import MeasureOptions
+from ci_perf.model.comparison import Change
+from ci_perf.model.environment import Machine
+from ci_perf.model.explained import ExplainedWorkloads
+from ci_perf.model.metrics import JUDGED
+from ci_perf.model.run import Tool
+from ci_perf.model.suite import Limits
+from ci_perf.report import units
+from ci_perf.session import Listener
+from ci_perf.system import git, git_log, signals
+from ci_perf.system.signals import Interrupts
+from ci_perf.version import __version__
+
+_METRICS = tuple(metric.name for metric in JUDGED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BisectOptions:
+    """What is looked for: ``good`` and ``bad`` are commits, ``measuring`` names one workload.
+
+    ``measuring.budget_s`` is for all sessions together, ``measuring.explain_s`` for
+    profiling the culprit afterwards. A round chooses ``at_once`` commits. ``metric`` is what has to
+    be worse; empty is any that gates.
+    """
+
+    measuring: MeasureOptions
+    good: str
+    bad: str
+    at_once: int = 7
+    metric: str = ""
+
+
+def bisect(
+    options: BisectOptions,
+    *,
+    notify: Notify,
+    listener: Callable[[], Listener],
+    sessions: type[BisectSessions] = BisectSessions,
+) -> Bisection:
+    """Find the commit after `good`, up to `bad`, that made the workload worse.
+
+    Each session has a `listener` of its own; `sessions` is what launches them here. An interrupt
+    ends the search once the known-bad commit was measured: what is known then is returned, and says
+    so. Raises UsageError, InvalidFileError, CiPerfError where either end cannot be measured, and
+    KeyboardInterrupt before anything is known.
+    """
+    _check(options)
+    root = options.measuring.root
+    line = commits.between(root, options.good, options.bad)
+    programs = CommitPrograms(line, options.measuring, notify)
+    workload, has_setup = _workload(programs, options)
+    with signals.noted() as ending, contextlib.ExitStack() as stack:
+        base = stack.enter_context(worktree.commit_of(root, line.id(0), has_setup=has_setup))
+        launching = sessions(options.measuring, base, ending, notify, listener, workload=workload)
+        answers = Answers(line, programs, workload, by_record=options.measuring.record)
+        return _Bisecting(options, answers, launching, notify, ending).go()
+
+
+def _check(options: BisectOptions) -> None:
+    if options.at_once < 1:
+        raise UsageError(f"--at-once: expected 1 or more, found {options.at_once}")
+    if options.metric and options.metric not in _METRICS:
+        raise UsageError(
+            f"--metric: expected one of {', '.join(_METRICS)}, found {options.metric!r}"
+        )
+
+
+def _workload(programs: CommitPrograms, options: BisectOptions) -> tuple[str, bool]:
+    """Return the workload as the known-bad commit has it, and whether its suite has a setup."""
+    plan = programs.plan(len(programs.line.commits) - 1)
+    wanted = options.measuring.select
+    names = [each.id for each in plan.workloads if _is_named(each.id, wanted)]
+    if len(names) == 1:
+        return names[0], bool(plan.setup.command)
+    known = ", ".join(names or [each.id for each in plan.workloads])
+    what = "one workload" if names else f"a workload of {plan.suite} at {options.bad}"
+    raise UsageError(f"{' '.join(wanted)}: expected {what}; name one of {known}")
+
+
+def _is_named(name: str, wanted: tuple[str, ...]) -> bool:
+    return any(each in {name, name.partition(".")[0]} for each in wanted)
+
+
+class _BudgetSpentError(Exception):
+    """The time for sessions is over."""
+
+
+@dataclass(slots=True)
+class _Bisecting:
+    """A search that goes on."""
+
+    options: BisectOptions
+    answers: Answers
+    sessions: BisectSessions
+    notify: Notify
+    ending: Interrupts
+    rounds: int = 0
+    notes: list[str] = field(default_factory=list)
+    effect: Change | None = None
+    started: datetime = field(default_factory=lambda: datetime.now(UTC))
+
+    def __post_init__(self) -> None:
+        if git.source(self.options.measuring.root).dirty:
+            self.notes.append("uncommitted changes are not measured: commits are")
+
+    @property
+    def line(self) -> CommitLine:
+        """The commits that are searched."""
+        return self.answers.line
+
+    def go(self) -> Bisection:
+        """Measure the known-bad commit, then rounds, then the culprit against its parent."""
+        self.answers.note(0, CommitAnswer.LIKE_GOOD)
+        is_worse = self._confirm()
+        ended: BisectEnd = "decided"
+        parent: ParentPairs | None = None
+        explained: ExplainedWorkloads | None = None
+        try:
+            if is_worse:
+                self._search()
+            if is_worse and self.answers.range.is_one:
+                parent = self._against_parent()
+                explained = self._explained() if _is_worse(parent) else None
+        except _BudgetSpentError:
+            ended = "budget"
+        except KeyboardInterrupt:
+            ended = "interrupted"
+        return self._answer(ended, parent, explained, is_worse=is_worse)
+
+    # --- the known-bad commit
+
+    def _confirm(self) -> bool:
+        """Whether the known-bad commit is worse. Raises CiPerfError where nobody can say."""
+        last, metric = self.answers.search.last, self.options.metric
+        self._say(last, "the known-bad commit against the known-good one")
+        measured = self.sessions.measure(self.line.id(last), self._usual_judge(last))
+        if measured.is_same:
+            self.answers.note(last, CommitAnswer.LIKE_GOOD, same_as=self.line.id(0))
+            return False
+        if measured.failure:
+            raise CiPerfError(
+                f"{self.options.bad} ({self.line.shown(last)}): expected pairs of "
+                f"{self.answers.workload} with {self.options.good}, found that "
+                f"{measured.failure}; name commits that can be measured",
+                output=measured.output,
+            )
+        self.effect = bisecting.worse(measured.rows, metric)
+        if self.effect is None:
+            row = bisecting.row_of(measured.rows, metric or "step_time_s")
+            if row is None and metric:
+                workload = self.answers.workload
+                raise UsageError(f"--metric {metric}: {workload} has no such metric here")
+            self.answers.note(last, bisecting.answer(row), change=row)
+            return False
+        self.answers.note(last, CommitAnswer.LIKE_BAD, change=self.effect)
+        self.notify(f"{self.line.shown(last)}: {_said(self.effect)}")
+        self.answers.spread(0, self.sessions.machine)
+        self.answers.spread(last, self.sessions.machine)
+        return True
+
+    def _limits(self, machine: Machine) -> Limits:
+        programs = self.answers.programs
+        return programs.plan(self.answers.search.last, programs.defaults(machine)).limits
+
+    def _usual_limits(self, machine: Machine) -> Limits:
+        metric, limits = self._usual_metric(), self._limits(machine)
+        return bisecting.only(limits, self.answers.workload, metric) if metric else limits
+
+    def _usual_metric(self) -> str:
+        return self.effect.metric if self.effect else self.options.metric
+
+    def _usual_judge(self, at: int) -> PairsJudge:
+        tiers = self.answers.programs.plan(at).tiers
+        return PairsJudge(self._usual_limits, tiers)
+
+    def _dividing_limits(self, machine: Machine) -> Limits:
+        assert self.effect is not None
+        return bisecting.dividing(self._limits(machine), self.effect)
+
+    # --- rounds
+
+    def _search(self) -> None:
+        """Go on until one commit is left, or no answer would help."""
+        while positions := bisecting.next_positions(self.answers.search, self.options.at_once):
+            self.rounds += 1
+            # Each answer tells which others of its round are needless.
+            while (at := bisecting.most_useful(self.answers.search, positions)) is not None:
+                self._measure(at)
+
+    def _measure(self, at: int) -> None:
+        """Measure a commit. Raises _BudgetSpentError and KeyboardInterrupt."""
+        self._check_time()
+        self.answers.is_recorded(at, self.sessions.machine)
+        if at not in self.answers.search.open:
+            return
+        left = self.answers.range.high - self.answers.range.low
+        self._say(at, f"one of {units.numbered(left, 'commit')} made it worse")
+        tiers = self.answers.programs.plan(self.answers.search.last).tiers
+        judge = PairsJudge(self._dividing_limits, tiers)
+        if not self._is_known(at, self.sessions.measure(self.line.id(at), judge)):
+            raise _BudgetSpentError
+
+    def _is_known(self, at: int, measured: Measurement) -> bool:
+        """Keep what a session says of a commit; return False where it had no time to say it."""
+        assert self.effect is not None
+        change = bisecting.row_of(measured.rows, self.effect.metric)
+        answer = _answer(measured, change)
+        if answer is CommitAnswer.UNDECIDED and measured.is_out_of_time:
+            return False
+        self.answers.note(
+            at,
+            answer,
+            change=change,
+            same_as=self.line.id(0) if measured.is_same else "",
+            note=measured.failure or measured.distrust,
+        )
+        said = _said(change) if change else self.answers.known[at].note or "the same program"
+        self.notify(f"{self.line.shown(at)}: {answer.value.replace('_', ' ')}: {said}")
+        self.answers.spread(at, self.sessions.machine)
+        return True
+
+    def _check_time(self) -> None:
+        self.ending.check()
+        if self.sessions.left_s <= 0:
+            raise _BudgetSpentError
+
+    # --- the culprit
+
+    def _against_parent(self) -> ParentPairs:
+        """Return pairs of the culprit and its parent: known ones, where the programs are known."""
+        assert self.effect is not None
+        low, high = self.answers.range.low, self.answers.range.high
+        known = self.answers.known
+        if low == 0 or known[low].same_as == self.line.id(0):
+            is_own = low == 0 and known[high].change is not None
+            return ParentPairs(change=self.answers.change_at(high), launched=is_own)
+        self._check_time()
+        self._say(high, "the commit that made it worse, against its parent")
+        judge = self._usual_judge(high)
+        measured = self.sessions.measure(self.line.id(high), judge, against=self.line.id(low))
+        row = bisecting.row_of(measured.rows, self.effect.metric)
+        return ParentPairs(change=row, note=measured.failure or measured.distrust)
+
+    def _explained(self) -> ExplainedWorkloads | None:
+        """Profile the culprit and its parent. A failure of that is noted, and loses no answer."""
+        if not self.options.measuring.explain_s:
+            return None
+        self.ending.check()
+        high = self.answers.range.high
+        low_id, high_id = (self.line.id(at) for at in dataclasses.astuple(self.answers.range))
+        self.notify(f"{self.line.shown(high)}: profiled beside its parent")
+        try:
+            return self.sessions.explained(high_id, low_id)
+        except CiPerfError as error:
+            self.notes.append(f"the cause is not known: {error}")
+            return None
+
+    # --- the answer
+
+    def _answer(
+        self,
+        ended: BisectEnd,
+        parent: ParentPairs | None,
+        explained: ExplainedWorkloads | None,
+        *,
+        is_worse: bool,
+    ) -> Bisection:
+        left = self.answers.range
+        outcome: BisectOutcome = "not_worse"
+        if is_worse:
+            outcome = "found" if left.is_one and _is_worse(parent) else "range"
+        options = self.options
+        return Bisection(
+            tool=Tool(version=__version__),
+            suite=options.measuring.suite,
+            workload=self.answers.workload,
+            metric=self.effect.metric if self.effect else "",
+            good=options.good,
+            bad=options.bad,
+            outcome=outcome,
+            ended=ended,
+            started_at=git_log.utc(self.started),
+            duration_s=round((datetime.now(UTC) - self.started).total_seconds(), 3),
+            budget_s=options.measuring.budget_s,
+            sessions=self.sessions.count,
+            rounds=self.rounds,
+            machine=self.sessions.machine.environment.hard if self.sessions.machine else None,
+            low=left.low,
+            high=left.high,
+            commits=tuple(self.answers.all()),
+            parent=parent,
+            explained=explained,
+            notes=tuple(self.notes),
+        )
+
+    def _say(self, at: int, why: str) -> None:
+        """Tell of a session that begins."""
+        left = units.duration(max(self.sessions.left_s, 0.0))
+        number = self.sessions.count + 1
+        self.notify(f"session {number}, {left} left: {self.line.shown(at)}: {why}")
+
+
+def _answer(measured: Measurement, change: Change | None) -> CommitAnswer:
+    if measured.is_same:
+        return CommitAnswer.LIKE_GOOD
+    if measured.failure:
+        return CommitAnswer.FAILED
+    return CommitAnswer.UNDECIDED if measured.distrust else bisecting.answer(change)
+
+
+def _is_worse(parent: ParentPairs | None) -> bool:
+    return parent is not None and bisecting.answer(parent.change) is CommitAnswer.LIKE_BAD
+
+
+def _said(change: Change) -> str:
+    interval = change.interval
+    if change.ratio is None or interval is None:
+        return f"{change.metric} {change.base:g} → {change.head:g}"
+    return f"{change.metric} {units.change(change.ratio, interval.low, interval.high)}"

@@ -1,0 +1,238 @@
+"""Measure commits beside the same base, one after another, and judge each by its pairs alone."""
+
+import dataclasses
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from ci_perf import session, worktree
+from ci_perf.errors import BusyError, CannotWriteError, CiPerfError, EngineError
+from ci_perf.gate import Notify, commits, explain, measure, run_summary, runners
+from ci_perf.gate.options import MeasureOptions
+from ci_perf.judging import compare, summarise
+from ci_perf.model.comparison import Row
+from ci_perf.model.environment import Machine
+from ci_perf.model.explained import ExplainedWorkloads
+from ci_perf.model.run import UNKNOWN_COMMIT, Run, Source
+from ci_perf.model.suite import Limits, Plan, Tiers
+from ci_perf.model.summary import Summary
+from ci_perf.model.task import MachineDescription
+from ci_perf.model.validity import Status, Validity
+from ci_perf.session import Listener
+from ci_perf.system.signals import Interrupts
+from ci_perf.worktree import Checkout
+
+# What is no matter of the commit, and would stop every other one as well.
+_OF_MACHINE = (BusyError, EngineError, CannotWriteError)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measurement:
+    """What a session says of a commit. ``rows`` are empty where there were no pairs.
+
+    ``failure`` is why it could not be measured, ``output`` its last lines. ``distrust`` says why
+    its numbers are worth nothing. ``is_same``: both sides run the same program.
+    ``is_out_of_time``: the budget ended before the judge had an answer.
+    """
+
+    rows: tuple[Row, ...] = ()
+    failure: str = ""
+    output: str = ""
+    distrust: str = ""
+    is_same: bool = False
+    is_out_of_time: bool = False
+
+
+class PairsJudge:
+    """Judges by pairs alone, as no baseline tells of old commits. See session.PairJudge."""
+
+    def __init__(self, limits: Callable[[Machine], Limits], tiers: Tiers) -> None:
+        self.limits, self.tiers = limits, tiers
+        self._known: Limits | None = None
+
+    def first_launches(self, plan: Plan, machine: Machine) -> dict[str, int]:
+        """Return one for each: pairs decide, and need its size of a step before."""
+        del machine
+        return {workload.id: 1 for workload in plan.workloads}
+
+    def undecided(self, run: Run) -> tuple[dict[str, float], int]:
+        """See PairJudge."""
+        head = summarise.run(run, label="")
+        return compare.undecided(_nothing(run), head, limits=self._of(run), tiers=self.tiers)
+
+    def rows(self, run: Run) -> tuple[Row, ...]:
+        """Judge what there is."""
+        head = summarise.run(run, label="")
+        limits = self._of(run)
+        return compare.compare(_nothing(run), head, limits=limits, tiers=self.tiers).rows
+
+    def moved(self, run: Run) -> tuple[str, ...]:
+        """Name none: only the culprit is explained, beside its parent."""
+        del run
+        return ()
+
+    def verdict(self, run: Run) -> None:
+        """Return none: an answer of a search is no verdict for a person. See PairJudge."""
+        del run
+
+    def accepted(self, run: Run) -> dict[str, tuple[str, ...]]:
+        """Name none: what somebody has accepted is a loss all the same."""
+        del run
+        return {}
+
+    def _of(self, run: Run) -> Limits:
+        if self._known is None:
+            self._known = self.limits(run.environment.hard)
+        return self._known
+
+
+def _nothing(run: Run) -> Summary:
+    """Return a side that nobody has measured."""
+    return Summary(
+        label="",
+        source=Source(commit=UNKNOWN_COMMIT, branch=UNKNOWN_COMMIT, dirty=False),
+        run="",
+        suite=run.suite,
+        selection=(),
+        validity=Validity(status=Status.VALID),
+        subjects=(),
+        failed=(),
+    )
+
+
+class BisectSessions:
+    """Launches sessions here, each in a worktree of its commit, until the budget is spent."""
+
+    def __init__(
+        self,
+        options: MeasureOptions,
+        base: Checkout,
+        ending: Interrupts,
+        notify: Notify,
+        listener: Callable[[], Listener],
+        *,
+        workload: str,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Take the known-good commit as `base`: its setup is run once, unless in a container."""
+        self.count = 0
+        self.machine: MachineDescription | None = None
+        self._options = dataclasses.replace(options, select=(workload,))
+        self._base = base
+        self._ending = ending
+        self._notify = notify
+        self._listener = listener
+        self._clock = clock
+        self._end = clock() + options.budget_s
+        self._ready: set[Path] = set()
+
+    @property
+    def left_s(self) -> float:
+        """What is left of the budget, in seconds."""
+        return self._end - self._clock()
+
+    def measure(self, commit: str, judge: PairsJudge, *, against: str = "") -> Measurement:
+        """Measure a commit beside the known-good one, or beside `against`.
+
+        What the commit itself is to blame for is an answer. Raises CiPerfError for the rest, and
+        KeyboardInterrupt.
+        """
+        self.count += 1
+        try:
+            if not against:
+                run = self.run(commit, self._base, judge)
+            else:
+                with worktree.commit_of(self._options.root, against) as base:
+                    run = self.run(commit, base, judge)
+        except _OF_MACHINE:
+            raise
+        except CiPerfError as error:
+            return Measurement(failure=str(error), output=error.output)
+        if run_summary.is_interrupted(run):
+            raise KeyboardInterrupt
+        return measurement_of(run, judge)
+
+    def explained(self, culprit: str, parent: str) -> ExplainedWorkloads:
+        """Profile a commit beside its parent; nothing is judged. Raises as `measure` does."""
+        with worktree.commit_of(self._options.root, culprit) as checkout:
+            own = commits.options_of(self._options, checkout)
+            asked = dataclasses.replace(own, against=parent, budget_s=own.explain_s)
+            return explain.now(asked, notify=_silent, listener=self._listener())
+
+    def run(self, commit: str, base: Checkout, judge: PairsJudge) -> Run:
+        """Launch a commit beside a base. Raises CiPerfError; an interrupted run says so."""
+        with worktree.commit_of(self._options.root, commit, has_setup=True) as head:
+            return self._launched(head, base, judge)
+
+    def _launched(self, head: Checkout, base: Checkout, judge: PairsJudge) -> Run:
+        options = commits.options_of(self._options, head)
+        if base is not self._base:  # nobody asks for the program of the last commit any more
+            options = dataclasses.replace(options, record=False)
+        plan = measure.plan(options)
+        of_base = measure.with_plan(base, plan, options.workloads)
+        if of_base.trouble:
+            raise CiPerfError(of_base.trouble)
+        identity = session.new_identity()
+        device = plan.device if options.device == "auto" else options.device
+        with runners.launcher(
+            options.runner,
+            plan,
+            options.workloads,
+            of_base,
+            run=identity,
+            ending=self._ending,
+            notify=self._notify,
+        ) as launcher:
+            measure.set_up_side(plan, launcher, head.root, "head", self._ending, self._notify)
+            if options.runner.kind != "local" or base.root not in self._ready:
+                before = of_base.plan or plan
+                measure.set_up_side(before, launcher, base.root, "base", self._ending, self._notify)
+                self._ready.add(base.root)
+            self._ending.check()
+            if self.machine is None:
+                self.machine = session.describe(plan, launcher, device, self._ending)
+            heard = self._listener()
+            against = session.Against(
+                checkout=of_base,
+                budget_s=max(self.left_s, 0.0),
+                judge=judge,
+                routes=True,
+            )
+            with measure.followed(heard):
+                return session.measure(
+                    plan,
+                    launcher,
+                    heard,
+                    device=device,
+                    lock_timeout_s=options.lock_timeout_s,
+                    against=against,
+                    prover=measure.prover(
+                        plan, options, of_base, self._notify, believes_cache=True
+                    ),
+                    baselines=options.baselines,
+                    identity=identity,
+                    wait_s=options.wait_s,
+                )
+
+
+def measurement_of(run: Run, judge: PairsJudge) -> Measurement:
+    """Return what the run of a session says of its commit."""
+    if run.same:
+        return Measurement(is_same=True)
+    if run.failed:
+        failed = run.failed[0]
+        return Measurement(failure=f"{failed.phase.value}: {failed.reason}", output=failed.output)
+    reason = run.validity.against(run.measured[0].workload)
+    if reason is not None:
+        return Measurement(distrust=f"{reason.code}: {reason.detail}")
+    for paired in run.paired:
+        if paired.trouble:
+            what = f"the known-good commit failed beside it: {paired.trouble}"
+            return Measurement(failure=what, output=paired.output)
+    stopped = run.interleaved.stopped if run.interleaved else "decided"
+    return Measurement(rows=judge.rows(run), is_out_of_time=stopped == "budget")
+
+
+def _silent(_line: str) -> None:
+    """Tell nobody: the setups of the culprit and its parent were told before."""

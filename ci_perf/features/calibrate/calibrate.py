@@ -1,0 +1,103 @@
+"""Find out what a machine can show: how much launches differ, and which change they prove."""
+
+import dataclasses
+import random
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+
+from ci_perf import suite
+from ci_perf.baselines import layout
+from ci_perf.errors import ExitCode
+from ci_perf.features.calibrate import calibration
+from ci_perf.gate import Notify, measure
+from ci_perf.gate.options import MeasureOptions
+from ci_perf.judging import policy
+from ci_perf.model.baseline import Calibration
+from ci_perf.model.run import Run
+from ci_perf.model.suite import Protocol
+from ci_perf.model.validity import Status
+from ci_perf.report import phrases
+from ci_perf.session import Listener
+
+# The same launches always give the same table.
+_SEED = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calibrated:
+    """What a run showed of its machine.
+
+    ``file`` is where the calibration lies; `None` where the machine could not be trusted, and
+    nothing was written.
+    """
+
+    run: Run
+    calibration: Calibration
+    file: Path | None
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """What the command ends with: no answer where a workload failed, or nothing was written."""
+        is_whole = self.file is not None and not self.run.failed
+        return ExitCode.OK if is_whole else ExitCode.NO_ANSWER
+
+
+def calibrate(
+    options: MeasureOptions, planted: float | None, *, notify: Notify, listener: Listener
+) -> Calibrated:
+    """Measure how noisy a machine is, and write the statistic and the limit that suit it.
+
+    `options.processes` is an even number: launches count in pairs. With `planted`, each workload is
+    launched with steps that take longer by this share, too. Raises as `measure.measure`.
+    """
+    plan = measure.plan(options)
+    run = measure.measure_plan(
+        plan if planted is None else calibration.plant(plan, planted),
+        # Do not wait for a quiet machine: how noisy it is shall be seen.
+        dataclasses.replace(options, awaits_quiet=False),
+        baselines=None,
+        notify=notify,
+        listener=listener,
+    )
+    uniform = random.Random(_SEED).random  # noqa: S311  no secret
+    document = calibration.calibrate(run, plan, uniform)
+    if planted is not None:
+        # Only now is the machine known, and with it its default limits.
+        judged = suite.plan(
+            options.workloads,
+            options.suite,
+            selection=options.select,
+            root=options.root,
+            defaults=policy.limits_on(document.machine, document),
+        )
+        document = calibration.judge_planted(document, run, judged, planted)
+    if run.validity.status is Status.INVALID:
+        notify("nothing is kept: the machine could not be trusted, see the reasons above")
+        return Calibrated(run=run, calibration=document, file=None)
+    own = {workload.id for workload in plan.workloads if workload.own_statistic}
+    notes = statistic_notes(
+        layout.read_calibration(options.baselines, document.machine), document, own
+    )
+    file = layout.write_calibration(options.baselines, document)
+    notify("\n".join([f"written: {file}", *notes, f"next: git add {file} && git commit"]))
+    return Calibrated(run=run, calibration=document, file=file)
+
+
+def statistic_notes(
+    before: Calibration | None, document: Calibration, own: Collection[str]
+) -> list[str]:
+    """Say what a new statistic means for baselines that another one has made.
+
+    `own` are the workloads whose statistic suite.toml sets.
+    """
+    old = before.statistic if before else Protocol().statistic
+    changed = [name for name in document.workloads if name not in own]
+    if document.statistic == old or not changed:
+        return []
+    names = phrases.plain(phrases.joined((name,) for name in changed))
+    note = (
+        f"note: {old} spoke for a launch of {names} before, and {document.statistic} "
+        "will from now on: re-accept baselines that were recorded with the old statistic"
+    )
+    return [note]

@@ -1,0 +1,97 @@
+"""`ci-perf doctor`: what this machine is, and why CUDA is not available when it is not."""
+
+import sys
+from pathlib import Path
+from typing import get_args
+
+import click
+import msgspec
+
+from ci_perf.cli import console, measure_options, options
+from ci_perf.errors import UsageError
+from ci_perf.features.doctor import containers, machine_facts, text
+from ci_perf.features.doctor.deep import check_machine
+from ci_perf.features.doctor.diagnosis import diagnose
+from ci_perf.gate.runners import Kind
+from ci_perf.model import codec
+from ci_perf.model.container import EngineName
+from ci_perf.model.run import Tool
+from ci_perf.progress import PlainListener
+from ci_perf.system import files
+from ci_perf.version import __version__
+
+
+@click.command
+@click.option(
+    "--runner",
+    type=click.Choice(["local", *get_args(EngineName)]),
+    default="local",
+    show_default=True,
+    help="Where would be measured: in processes of this machine, or in containers.",
+)
+@click.option(
+    "--image",
+    metavar="NAME@sha256:DIGEST",
+    help="The image to try; by default that of [container] in suite.toml.",
+)
+@options.workloads
+@click.option(
+    "--json",
+    is_flag=True,
+    help="Print facts and findings as JSON, for a program or an issue report.",
+)
+@click.option(
+    "--deep",
+    is_flag=True,
+    help="Also try, for up to a minute, what a measurement relies on: clocks, waits, memory, and "
+    "whether other programs are noticed.",
+)
+@measure_options.option("wait_s")
+def doctor_command(
+    *,
+    runner: Kind,
+    image: str | None,
+    workloads: Path,
+    json: bool,
+    deep: bool,
+    wait: float | None,
+) -> int:
+    """Say what this machine is, and why CUDA is not available when it is not.
+
+    Each finding names the next step. On a GPU, torch is asked to run one kernel: on a busy GPU that
+    takes some hundred MiB for a moment. With --runner docker or podman, it is the torch of the
+    image, in a container with the flags of a measurement; this machine itself needs none then.
+    With --deep, each check has passed, failed or was skipped, with its figures or the reason.
+
+    Exit codes: 0 CPU or GPU workloads can be measured, 3 nothing can be measured (torch is
+    missing or broken; no container can be started, or none from this image), or a check of --deep
+    failed.
+    """
+    if deep and runner != "local":
+        raise UsageError(f"--deep: expected --runner local, found {runner}; run it in the image")
+    sources = machine_facts.this_machine()
+    if runner == "local":
+        if image is not None:
+            raise UsageError("--image: expected --runner docker or podman beside it, found local")
+        facts = machine_facts.gather(sources)
+    else:
+        checkout = files.current_folder()
+        facts = containers.gather(
+            runner, image, workloads=workloads, checkout=checkout, sources=sources
+        )
+    diagnosis = diagnose(facts, Tool(version=__version__))
+    if deep:
+        from ci_perf.gate.options import find_lock_timeout_s
+
+        checks = check_machine(
+            facts.torch,
+            files.current_folder(),
+            lock_timeout_s=find_lock_timeout_s(wait),
+            waiting=PlainListener(console.say).waiting,
+        )
+        diagnosis = msgspec.structs.replace(diagnosis, deep=checks)
+    if json:
+        console.emit(codec.encode(diagnosis), output=None)
+    else:
+        console.emit(text.render(diagnosis, colour=sys.stdout.isatty()), output=None)
+    return diagnosis.exit_code

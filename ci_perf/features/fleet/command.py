@@ -1,0 +1,413 @@
+"""The commands for a suite on several machines: plan its units, run them, merge their runs."""
+
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, get_args
+
+import click
+
+import ci_perf
+from ci_perf.cli import console, following, measure_options, options
+from ci_perf.errors import ExitCode, UsageError
+from ci_perf.features.fleet import fleet
+from ci_perf.features.fleet.fleet import FleetEngineName, FleetOptions
+from ci_perf.features.fleet.manifest import Cluster
+from ci_perf.features.fleet.work_plan import WorkPlan
+from ci_perf.github import actions
+from ci_perf.model import codec
+from ci_perf.model.run import Run
+from ci_perf.model.suite import FailOn
+from ci_perf.report.units import numbered
+from ci_perf.system import files
+
+_FILE = click.Path(dir_okay=False, path_type=Path)
+_FOLDER = click.Path(file_okay=False, path_type=Path)
+# One job of GitHub's matrix per unit; it takes no more.
+_MOST_JOBS = 256
+_PLAN = click.argument("plan", type=_FILE, metavar="PLAN.json")
+_CLASS = click.option(
+    "--machine-class",
+    metavar="NAME",
+    help="The class of machines whose units are run, where the plan has several.",
+)
+
+
+_AT_ONCE = click.option(
+    "--at-once",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Units at the same time, at most: by default one on this machine, elsewhere all of them.",
+)
+
+
+@click.group("fleet")
+def fleet_command() -> None:
+    """Measure a suite on several machines: plan, run, merge."""
+
+
+@fleet_command.command("plan")
+@click.argument("names", nargs=-1, metavar="[WORKLOAD]...")
+@click.option(
+    "--units",
+    type=click.IntRange(min=1),
+    required=True,
+    metavar="N",
+    help="Into how many parts the suite is divided: one per node.",
+)
+@click.option(
+    "--machine-class",
+    multiple=True,
+    metavar="NAME",
+    help="Measure the suite on this class of machines, too: h100. May be repeated; each class "
+    "gets --units parts.",
+)
+@click.option(
+    "--against",
+    metavar="REF",
+    help="The base that each node launches in turns with the head: as for `ci-perf run`.",
+)
+@measure_options.option("suite")
+@options.workloads
+@options.baselines
+@click.option(
+    "--matrix-output",
+    type=_FILE,
+    metavar="FILE",
+    help="Append the units to FILE as the output `matrix` of a step of GitHub Actions: unit, class "
+    "and workloads of each job, for fromJSON.",
+)
+@options.output
+def plan_command(
+    *,
+    names: tuple[str, ...],
+    units: int,
+    machine_class: tuple[str, ...],
+    against: str | None,
+    suite: str,
+    workloads: Path,
+    baselines: Path,
+    matrix_output: Path | None,
+    output: Path | None,
+) -> None:
+    """Divide a suite among several nodes, by how long its launches took.
+
+    The longest workload comes first, each to the unit with the least to do. `ci-perf fleet
+    measure` measures one unit, `fleet run` all of them, and `fleet merge` joins their runs.
+    """
+    kept = (workloads / "suite.toml", baselines)
+    files.check_apart("--output", output, matrix_output, *kept)
+    files.check_apart("--matrix-output", matrix_output, *kept)
+    planned = ci_perf.plan(
+        names,
+        units=units,
+        suite=suite,
+        workloads=workloads,
+        baselines=baselines,
+        machine_class=machine_class,
+        against=against,
+    )
+    for unit in planned.units:
+        where = f" on {unit.machine_class}" if unit.machine_class else ""
+        count = numbered(len(unit.workloads), "workload")
+        console.say(f"{unit.id}: {count}{where}, about {unit.expected_s:.0f} s")
+    if units > len(planned.units) / len(planned.classes()):
+        console.say(f"note: fewer than {units} groups of workloads can be measured apart")
+    if matrix_output is not None:
+        actions.write_outputs(matrix_output, {"matrix": _matrix(planned)})
+    console.emit(codec.encode(planned), output=output)
+
+
+def _matrix(planned: WorkPlan) -> str:
+    """Return the units as GitHub's fromJSON takes them. Raises UsageError."""
+    if len(planned.units) > _MOST_JOBS:
+        raise UsageError(
+            f"--matrix-output: expected at most {_MOST_JOBS} jobs, which GitHub takes, found "
+            f"{len(planned.units)}; name fewer --units"
+        )
+    jobs = [
+        {
+            "unit": unit.id,
+            "class": unit.machine_class or "",
+            "workloads": " ".join(unit.workloads),
+        }
+        for unit in planned.units
+    ]
+    return json.dumps({"include": jobs})
+
+
+@fleet_command.command("run")
+@_PLAN
+@click.argument("run_options", nargs=-1, metavar="[-- RUN_OPTION...]")
+@click.option(
+    "--engine",
+    type=click.Choice(get_args(FleetEngineName)),
+    required=True,
+    help="What queues, places and kills: this machine, a cluster, or a command of your own.",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=_FOLDER,
+    required=True,
+    metavar="DIR",
+    help="The folder of the units, which the nodes must see under the same path.",
+)
+@_CLASS
+@click.option(
+    "--option",
+    "engine_options",
+    multiple=True,
+    metavar="WORD",
+    help="A word for the engine, may be repeated: of sbatch (--gres=gpu:1), of Ray (num_gpus=1), "
+    "or the whole command of --engine command.",
+)
+@_AT_ONCE
+@click.option(
+    "--devices",
+    metavar="LIST",
+    default="",
+    help="With --engine local, CUDA devices, of which each measures one unit at a time: 0,1,2,3.",
+)
+@click.option(
+    "--python",
+    default=sys.executable,
+    show_default="this Python",
+    metavar="PATH",
+    help="The Python of the nodes, which has ci_perf and torch.",
+)
+def run_fleet_command(
+    *,
+    plan: Path,
+    run_options: tuple[str, ...],
+    engine: FleetEngineName,
+    output: Path,
+    machine_class: str | None,
+    engine_options: tuple[str, ...],
+    at_once: int | None,
+    devices: str,
+    python: str,
+) -> int:
+    """Have an engine measure every unit of a plan that has no valid run yet.
+
+    Each unit is `ci-perf fleet measure` in a folder of its own below DIR. The engine queues,
+    places, retries and kills. The same command goes on after any end: what is measured is not
+    measured again. RUN_OPTIONs after "--" are given to every one.
+
+    Exit codes: 0 everything was measured, 3 a unit or a workload was not, 130 interrupted. Then
+    `ci-perf fleet merge` joins what there is.
+    """
+    is_whole = fleet.run(
+        FleetOptions(
+            root=files.current_folder(),
+            plan=plan,
+            engine=engine,
+            output=output,
+            machine_class=machine_class,
+            at_once=at_once,
+            devices=tuple(filter(None, (part.strip() for part in devices.split(",")))),
+            engine_options=engine_options,
+            python=python,
+            run_options=run_options,
+        ),
+        notify=console.say,
+    )
+    console.say(f"next: ci-perf fleet merge {plan} {output} -o run.json")
+    return ExitCode.OK if is_whole else ExitCode.NO_ANSWER
+
+
+@fleet_command.command("measure")
+@measure_options.measuring(*measure_options.CHECKING)
+@click.option(
+    "--plan",
+    type=_FILE,
+    required=True,
+    metavar="PLAN.json",
+    help="What `ci-perf fleet plan` has written.",
+)
+@click.option(
+    "--unit",
+    required=True,
+    metavar="ID",
+    help="The unit to measure: it says which workloads, and against what.",
+)
+@options.run_output(default="run.json")
+def measure_command(
+    *,
+    measuring: dict[str, Any],
+    output: Path,
+    plan: Path,
+    unit: str,
+) -> int:
+    """Measure one unit of a plan on this node, as `ci-perf run` does, and write run.json.
+
+    Exit codes: 0 measured, 3 a workload failed.
+    """
+    files.check_apart("--output", output, plan)
+    run = ci_perf.measure_unit(
+        plan,
+        unit,
+        **measuring,
+        output=output,
+        notify=console.say,
+        listener=following.listener(),
+    )
+    return ExitCode.NO_ANSWER if run.failed else ExitCode.OK
+
+
+@fleet_command.command("manifest")
+@_PLAN
+@click.option("--image", required=True, metavar="NAME@sha256:DIGEST", help="Python with ci_perf.")
+@click.option("--claim", required=True, metavar="NAME", help="A volume that many nodes may write.")
+@click.option(
+    "--mount",
+    type=click.Path(path_type=Path),
+    required=True,
+    metavar="PATH",
+    help="Where pods find it; PLAN.json, the checkout and --output lie below, here and there.",
+)
+@click.option(
+    "-o", "--output", type=_FOLDER, required=True, metavar="DIR", help="The folder of the units."
+)
+@_CLASS
+@click.option(
+    "--resource",
+    multiple=True,
+    metavar="NAME=QUANTITY",
+    help="What a unit takes of its node, may be repeated: nvidia.com/gpu=8.",
+)
+@click.option(
+    "--node-label", multiple=True, metavar="NAME=VALUE", help="A label of the nodes: pool=h100."
+)
+@_AT_ONCE
+def manifest_command(
+    *,
+    plan: Path,
+    image: str,
+    claim: str,
+    mount: Path,
+    output: Path,
+    machine_class: str | None,
+    resource: tuple[str, ...],
+    node_label: tuple[str, ...],
+    at_once: int | None,
+) -> None:
+    """Print an Indexed Job of Kubernetes for the units of a plan that have no valid run yet.
+
+    For `kubectl apply -f -`. Kubernetes measures once more what a node loses; then `ci-perf fleet
+    merge` joins the runs below DIR.
+    """
+    cluster = Cluster(
+        image=image,
+        claim=claim,
+        mount=mount,
+        resources=_pairs("--resource", resource),
+        node_labels=_pairs("--node-label", node_label),
+        at_once=at_once,
+    )
+    text = fleet.render_manifest(
+        plan, cluster, root=files.current_folder(), output=output, machine_class=machine_class
+    )
+    console.emit(text, output=None)
+
+
+def _pairs(option: str, words: tuple[str, ...]) -> dict[str, str]:
+    """Split words of the form NAME=VALUE. Raises UsageError."""
+    pairs = {}
+    for word in words:
+        name, sign, value = word.partition("=")
+        if not (name and sign and value):
+            raise UsageError(f"{option}: expected NAME=VALUE, found {word!r}")
+        pairs[name] = value
+    return pairs
+
+
+@fleet_command.command("merge")
+@_PLAN
+@click.argument("runs", nargs=-1, type=click.Path(path_type=Path), metavar="RUN.json...")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="Where to write the merged run; with several classes of machines the folder for one "
+    "CLASS.json each.",
+)
+@click.option(
+    "--comparison",
+    type=click.Path(path_type=Path),
+    help="Judge what was merged, too, by the baselines: where to write the comparison as JSON, for "
+    "`github publish`; with several classes of machines the folder for one CLASS.json each.",
+)
+@options.fail_on(default=None)
+@options.workloads
+@options.baselines
+def merge_command(
+    *,
+    plan: Path,
+    runs: tuple[Path, ...],
+    output: Path,
+    comparison: Path | None,
+    fail_on: FailOn | None,
+    workloads: Path,
+    baselines: Path,
+) -> int:
+    """Join what several nodes have measured into one run per class of machines.
+
+    RUN.json is a file that `ci-perf fleet measure` wrote, or a folder of such run.json.
+    The order is of no account. A workload that is planned and was not measured is a failed one,
+    with the reason: exit code 3. Refused, with exit code 2: a workload that was measured twice, or
+    on other machines than the rest of its class. Baselines and suite.toml say how many suspects
+    there are over all nodes: they share the chance of a false alarm.
+
+    With --comparison the exit code is that of the comparisons, as of `ci-perf check`.
+    """
+    for option, target in (("--output", output), ("--comparison", comparison)):
+        files.check_apart(option, target, plan, *runs, baselines, workloads)
+    files.check_apart("--comparison", comparison, output)
+    merged = ci_perf.merge(
+        *runs, plan=plan, workloads=workloads, baselines=baselines, notify=console.say
+    )
+    targets = _targets(merged, "--output", output)
+    judged = _targets(merged, "--comparison", comparison or output)
+    codes: set[int] = set()
+    for machine_class, run in merged.items():
+        target = targets[machine_class]
+        files.write(target, run)
+        _tell(target, run)
+        if comparison is None:
+            codes.add(ExitCode.NO_ANSWER if run.failed else ExitCode.OK)
+            continue
+        found = ci_perf.compare(
+            target,
+            baselines=baselines,
+            workloads=workloads,
+            fail_on=fail_on,
+            notify=console.say,
+        )
+        files.write(judged[machine_class], found)
+        codes.add(found.exit_code)
+    return ExitCode.REGRESSED if ExitCode.REGRESSED in codes else max(codes)
+
+
+def _tell(target: Path, run: Run) -> None:
+    """Say what became of the planned workloads."""
+    done, total = len(run.measured) + len(run.same), len(run.workloads())
+    sessions = numbered(len(run.merged_from), "session")
+    console.say(f"{target}: {done} of {numbered(total, 'workload')}, by {sessions}")
+    for failed in run.failed:
+        console.say(f"failed: {failed.workload}: {failed.reason}")
+
+
+def _targets(merged: Mapping[str | None, Run], option: str, output: Path) -> dict[str | None, Path]:
+    """Return the file for each class of machines. Raises UsageError and CannotWriteError."""
+    if len(merged) == 1:
+        return dict.fromkeys(merged, output)
+    if output.suffix == ".json":
+        raise UsageError(
+            f"{option} {output}: expected a folder for {len(merged)} files, one per class of "
+            "machines, found the name of a file"
+        )
+    files.make_folder(output)
+    return {machine_class: output / f"{machine_class}.json" for machine_class in merged}

@@ -1,0 +1,402 @@
+"""Measure a suite on several nodes: plan its units, have an engine run them, merge their runs.
+
+Runs no user code here: suite.toml and baselines are read, workloads are not imported. What a node
+has written is read as if a stranger had made it.
+"""
+
+import dataclasses
+import hashlib
+import os
+import re
+import statistics
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from ci_perf import suite
+from ci_perf.baselines import layout
+from ci_perf.errors import InvalidFileError, UsageError
+from ci_perf.features.fleet import local, manifest, merging, ray, sharding, slurm
+from ci_perf.features.fleet.manifest import Cluster
+from ci_perf.features.fleet.merging import ShardRun
+from ci_perf.features.fleet.unit import RUN, UnitFolder, UnitJob
+from ci_perf.features.fleet.work_plan import MOST_UNITS, WorkPlan, WorkUnit
+from ci_perf.gate import Notify, compare, run_summary
+from ci_perf.gate.commit_suite import RepositoryFolders
+from ci_perf.gate.options import MeasureOptions
+from ci_perf.judging.policy import KIND_OF, limits_on
+from ci_perf.model import codec
+from ci_perf.model.environment import CpuMachine
+from ci_perf.model.metrics import BY_NAME
+from ci_perf.model.run import Run, Tool
+from ci_perf.model.suite import Plan
+from ci_perf.report.units import numbered
+from ci_perf.system import files, git
+from ci_perf.version import __version__
+from ci_perf.worktree import merge_base
+
+FleetEngineName = Literal["local", "slurm", "ray", "command"]
+PLAN = "plan.json"
+# A unit is called after its class, and so is its folder.
+_CLASS = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.=+-]{0,99}")
+# On a CPU more metrics gate than on a GPU, so that no class has more suspects than were counted.
+_ANY_CPU = CpuMachine(cpu_model="", logical_cores=0)
+
+
+# --- planning
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanOptions(RepositoryFolders):
+    """How a suite is divided among nodes.
+
+    ``units`` is into how many parts, once for each of ``machine_classes`` if these are named.
+    ``select`` names workloads, all without any.
+    """
+
+    suite: str = ""
+    select: tuple[str, ...] = ()
+    units: int = 1
+    machine_classes: tuple[str, ...] = ()
+    against: str | None = None
+
+
+def plan(options: PlanOptions) -> WorkPlan:
+    """Divide a suite by how long launches took in the committed sessions, longest first.
+
+    Raises UsageError and InvalidFileError.
+    """
+    if not 1 <= options.units <= MOST_UNITS:
+        raise UsageError(f"--units: expected 1 to {MOST_UNITS:,}, found {options.units}")
+    if len(set(options.machine_classes)) < len(options.machine_classes):
+        raise UsageError("--machine-class: expected different names, found one twice")
+    for name in options.machine_classes:
+        if not _CLASS.fullmatch(name):
+            raise UsageError(
+                f"--machine-class: expected letters, digits and any of _ . = + -, found {name!r}"
+            )
+    if options.against:
+        merge_base.check(options.root, options.against)
+    whole = suite.plan(
+        options.workloads,
+        suite.choose(options.workloads, options.suite),
+        selection=options.select,
+        root=options.root,
+        defaults=limits_on(_ANY_CPU),
+    )
+    launches_s = known_launches_s(options.baselines, whole.suite)
+    divided = [
+        shard
+        for shard in sharding.divide(whole.workloads, launches_s, options.units)
+        if shard.workloads
+    ]
+    planned = WorkPlan(
+        tool=Tool(version=__version__),
+        suite=whole.suite,
+        source=git.source(Path(whole.root)),
+        against=options.against or "",
+        suspects=_count_noisy(whole) if options.against else 0,
+        selection=options.select,
+        units=tuple(
+            WorkUnit(
+                id=f"{machine_class or ''}{'-' * bool(machine_class)}{number}-of-{len(divided)}",
+                workloads=shard.workloads,
+                expected_s=round(shard.expected_s, 3),
+                machine_class=machine_class,
+            )
+            for machine_class in options.machine_classes or (None,)
+            for number, shard in enumerate(divided, 1)
+        ),
+    )
+    # As its file would give it: what could not be read again is refused now.
+    return codec.decode(codec.encode(planned), WorkPlan, name="the plan")
+
+
+def _count_noisy(plan: Plan) -> int:
+    """Count the noisy metrics that gate, over all workloads."""
+    return sum(
+        limit.gate and name in BY_NAME and BY_NAME[name].kind in KIND_OF
+        for workload in plan.workloads
+        for name, limit in plan.limits.of(workload.id).items()
+    )
+
+
+def known_launches_s(baselines: Path, suite: str) -> dict[str, float]:
+    """Return how long a launch of each workload took, start to end, in the newest sessions.
+
+    The mean over the classes of machines that have measured it. Raises InvalidFileError.
+    """
+    known: dict[str, list[float]] = {}
+    for baseline in layout.read_everything(baselines, suite):
+        launches_s = [s.launch_s for s in baseline.sessions if s.launch_s is not None]
+        if launches_s:
+            known.setdefault(baseline.workload, []).append(launches_s[-1])
+    return {workload: statistics.fmean(each) for workload, each in known.items()}
+
+
+# --- one unit
+
+
+def narrowed(options: MeasureOptions, planned: WorkPlan, name: str) -> MeasureOptions:
+    """Return the options of a measurement for the workloads of one unit.
+
+    Raises UsageError: there is no such unit, or the plan is of another commit, base or version.
+    """
+    units = {unit.id: unit for unit in planned.units}
+    if name not in units:
+        raise UsageError(
+            f"--unit: expected one of the plan, found {name!r}; "
+            + codec.did_you_mean(name, sorted(units))
+        )
+    if options.select:
+        named = ", ".join(map(repr, options.select))
+        raise UsageError(f"--unit: expected no workloads beside it, found {named}")
+    _check_here(planned, options.root)
+    if options.against not in {None, planned.against}:
+        raise UsageError(
+            f"--against: expected {planned.against or 'none'!r}, as it was planned, found "
+            f"{options.against!r}; plan and measure the same"
+        )
+    return dataclasses.replace(
+        options,
+        suite=planned.suite,
+        select=units[name].workloads,
+        against=planned.against or None,
+        unit=name,
+        suspects=planned.suspects,
+    )
+
+
+def _check_here(planned: WorkPlan, root: Path) -> None:
+    """Refuse a plan of other code. Raises UsageError."""
+    facts = {
+        "commit": (planned.source.commit, git.source(root).commit),
+        "version of ci-perf": (planned.tool.version, __version__),
+    }
+    for what, (expected, actual) in facts.items():
+        if expected != actual:
+            raise UsageError(
+                f"the plan: expected {what} {expected!r}, as it was planned, found {actual!r}; "
+                "plan and measure the same"
+            )
+
+
+# --- running
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetOptions:
+    """Which units of a plan are run, and by which engine; the fields are options of the command.
+
+    ``output`` is the folder in which each unit has one of its own. ``engine_options`` are words for
+    the engine, ``run_options`` words for each `ci-perf fleet measure`. ``python`` is the
+    interpreter on the nodes.
+    """
+
+    root: Path
+    plan: Path
+    engine: FleetEngineName
+    output: Path
+    machine_class: str | None = None
+    at_once: int | None = None
+    devices: tuple[str, ...] = ()
+    engine_options: tuple[str, ...] = ()
+    python: str = sys.executable
+    run_options: tuple[str, ...] = ()
+
+
+def run(options: FleetOptions, *, notify: Notify) -> bool:
+    """Run every unit that has no valid run yet; return whether all workloads were measured.
+
+    What an engine has begun ends with an interrupt. Raises UsageError, InvalidFileError,
+    EngineError and KeyboardInterrupt.
+    """
+    planned = files.read(options.plan, WorkPlan)
+    root, output = options.root.resolve(), options.output.resolve()
+    _check_here(planned, root)
+    _check_options(options)
+    _keep_plan(planned, output)
+    units = units_of_class(planned, options.machine_class)
+    folders = {unit: UnitFolder(output / unit.id) for unit in units}
+    left = [unit for unit in units if _why_undone(planned, unit, folders[unit])]
+    notify(f"{numbered(len(units), 'unit')}, {len(left)} of them to measure")
+    for unit in left:
+        command = (
+            *(options.python, "-P", "-m", "ci_perf", "fleet", "measure"),
+            *("--plan", str(output / PLAN), "--unit", unit.id),
+            *("--output", str(folders[unit].path / RUN), *options.run_options),
+        )
+        folders[unit].prepare(UnitJob(command=command, root=str(root)))
+    if left:
+        _run_engine(options, [folders[unit] for unit in left], output)
+    undone = 0
+    for unit in left:
+        reason = _why_undone(planned, unit, folders[unit])
+        undone += bool(reason)
+        notify(f"{unit.id}: {reason or 'measured'}")
+    runs = [read_unit(planned, folders[u].path / RUN).run for u in units] if not undone else []
+    return not undone and not any(run.failed for run in runs)
+
+
+def _check_options(options: FleetOptions) -> None:
+    """Refuse options that this engine would not heed. Raises UsageError."""
+    if options.devices and (options.engine != "local" or options.at_once):
+        raise UsageError("--devices: expected --engine local, and no --at-once beside it")
+    if options.engine == "local" and options.engine_options:
+        raise UsageError("--option: expected none with --engine local, which has no words")
+    if options.engine == "command" and len(options.engine_options) != 1:
+        raise UsageError(
+            "--option: expected one, the command of --engine command, found "
+            f"{len(options.engine_options)}"
+        )
+    if options.engine == "ray" and options.at_once:
+        raise UsageError("--at-once: expected none with Ray, which runs what fits its resources")
+
+
+def _keep_plan(planned: WorkPlan, output: Path) -> None:
+    """Keep the plan in the folder of its units. Raises UsageError: there is another one."""
+    kept = output / PLAN
+    files.make_folder(output)
+    if kept.exists() and files.read(kept, WorkPlan) != planned:
+        raise UsageError(
+            f"{output}: expected a new folder or one of this plan, found that of another plan; "
+            "name another folder with --output"
+        )
+    files.write(kept, planned)
+
+
+def units_of_class(planned: WorkPlan, machine_class: str | None) -> list[WorkUnit]:
+    """Return the units for a class of machines; the only class needs no name. Raises UsageError."""
+    classes = planned.classes()
+    if machine_class is None and len(classes) == 1:
+        return list(planned.units)
+    if machine_class is None or machine_class not in classes:
+        known = ", ".join(each or "none" for each in classes)
+        raise UsageError(
+            f"--machine-class: expected one of the plan: {known}; found {machine_class or 'none'}"
+        )
+    return [unit for unit in planned.units if unit.machine_class == machine_class]
+
+
+def _why_undone(planned: WorkPlan, unit: WorkUnit, folder: UnitFolder) -> str:
+    """Say why a unit must be run, or run again; empty where its run is valid and whole."""
+    try:
+        run = read_unit(planned, folder.path / RUN).run
+    except InvalidFileError as error:
+        return f"{error}" if (folder.path / RUN).exists() else folder.ending()
+    if run.unit != unit.id:
+        return f"{RUN}: expected unit {unit.id!r}, found {run.unit!r}"
+    if missing := sorted({*unit.workloads} - {*run.workloads()}):
+        return f"{RUN}: expected all workloads of the unit, found none for {', '.join(missing)}"
+    return "it was interrupted" if run_summary.is_interrupted(run) else ""
+
+
+def _run_engine(options: FleetOptions, units: list[UnitFolder], output: Path) -> None:
+    """Have the engine run units. Raises UsageError, EngineError and KeyboardInterrupt."""
+    name = f"ci-perf-{hashlib.sha256(str(output).encode()).hexdigest()[:8]}"
+    words, python, at_once = options.engine_options, options.python, options.at_once
+    if options.engine == "local":
+        local.run_local(units, at_once=at_once or 1, devices=options.devices)
+    elif options.engine == "slurm":
+        slurm.run(units, options=words, python=python, name=name, at_once=at_once)
+    elif options.engine == "ray":
+        ray.run(units, options=words, python=python)
+    else:
+        (template,) = words
+        local.run_command(
+            units, template=template, python=python, name=name, at_once=at_once or len(units)
+        )
+
+
+def render_manifest(
+    planned: Path, cluster: Cluster, *, root: Path, output: Path, machine_class: str | None
+) -> str:
+    """Return a Job of Kubernetes for the units that have no valid run. Raises UsageError."""
+    plan = files.read(planned, WorkPlan)
+    output = output.resolve()
+    left = [
+        unit.id
+        for unit in units_of_class(plan, machine_class)
+        if _why_undone(plan, unit, UnitFolder(output / unit.id))
+    ]
+    if not left:
+        raise UsageError(f"{output}: expected a unit without a valid run, found none left to run")
+    name = "-".join(filter(None, ("ci-perf", machine_class, plan.source.commit[:8])))
+    name = re.sub(r"[^a-z0-9-]", "-", name.lower())[:50]
+    paths = {"plan": planned.resolve(), "root": root.resolve(), "output": output}
+    return manifest.render_job(cluster, left, name=name, **paths)
+
+
+# --- merging
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergeOptions(RepositoryFolders):
+    """What is merged: runs, files of such, or folders of these, by a plan."""
+
+    plan: WorkPlan | Path
+    runs: tuple[Run | Path, ...]
+    root: Path = Path()
+
+
+def merge(options: MergeOptions, *, notify: Notify) -> dict[str | None, Run]:
+    """Merge what nodes have measured, in any order, into one run per class of machines.
+
+    A unit of which a folder holds no valid run has failed workloads, with the reason. The suspects,
+    which share the chance of a false alarm, are counted over all nodes. Raises InvalidFileError:
+    see `merging.merge`.
+    """
+    given = options.plan
+    planned = given if isinstance(given, WorkPlan) else files.read(given, WorkPlan)
+    shards: list[ShardRun] = []
+    lost: dict[str, str] = {}
+    for source in options.runs:
+        if isinstance(source, Run) or not source.is_dir():
+            shards.append(read_unit(planned, source))
+            continue
+        # One file of a folder that is of no use must not take the others with it: what it should
+        # have held are failed rows.
+        for folder in _folders_below(source):
+            name = _unit_named(planned, folder)
+            try:
+                if (folder / RUN).exists() or (folder / RUN).is_symlink():
+                    shards.append(read_unit(planned, folder / RUN))
+                elif name:
+                    lost[name] = UnitFolder(folder).ending()
+            except InvalidFileError as error:
+                notify(f"not taken: {error}")
+                lost[name] = f"{error}"
+    merged = merging.merge(planned, shards, lost=lost)
+    return {name: _with_suspects(run, options, notify) for name, run in merged.items()}
+
+
+def _folders_below(folder: Path) -> Iterator[Path]:
+    """Yield a folder and all below it; no link is followed, so that none leads out of it."""
+    for where, _, _ in sorted(os.walk(folder)):
+        yield Path(where)
+
+
+def _unit_named(planned: WorkPlan, folder: Path) -> str:
+    """Return the unit that the name of a folder ends with; empty for none."""
+    names = [unit.id for unit in planned.units if f"-{folder.name}".endswith(f"-{unit.id}")]
+    return max(names, key=len, default="")
+
+
+def read_unit(planned: WorkPlan, source: Run | Path) -> ShardRun:
+    """Read what a node has written. Raises InvalidFileError: a link, or not of this plan."""
+    if isinstance(source, Path) and source.is_symlink():
+        raise InvalidFileError(f"{source}: expected a file, found a link; name the file itself")
+    run, label = compare.read_run(source)
+    shard = ShardRun(label=label, run=run)
+    merging.check(planned, shard)
+    return shard
+
+
+def _with_suspects(run: Run, options: MergeOptions, notify: Notify) -> Run:
+    """Count the suspects of the whole run by the baselines of its class."""
+    if run.interleaved is None:
+        return run
+    by = compare.basis_of(run, options, notify=notify)
+    return merging.with_suspects(run, by.history, limits=by.rules.limits, tiers=by.rules.tiers)

@@ -1,0 +1,21 @@
+"""Read the past of a branch from its committed baselines, or measure it afterwards."""
+
+from ci_perf.hooks import Feature, FeatureCommand
+
+FEATURE = Feature(
+    commands={
+        "history": FeatureCommand(
+            group="Every day",
+            does="Show what git knows of the baselines of a branch: every session, and what moved.",
+            target="ci_perf.features.history.command:history_command",
+        )
+    },
+    functions={
+        "backfill": "ci_perf.features.history.api:backfill",
+        "history": "ci_perf.features.history.api:history",
+    },
+    documents={
+        "backfill": "ci_perf.features.history.backfilled:Backfill",
+        "history": "ci_perf.features.history.branch_history:BranchHistory",
+    },
+)

@@ -1,0 +1,214 @@
+"""Measure the commits of a line from the oldest on, and add a session of each to the baselines.
+
+Each commit is measured as `ci-perf run` does it in a worktree, and accepted as `ci-perf accept
+--append` does. Nothing is committed.
+"""
+
+import contextlib
+import dataclasses
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+from ci_perf import session, worktree
+from ci_perf.errors import BusyError, CannotWriteError, CiPerfError, EngineError, UsageError
+from ci_perf.features.history.backfill_baselines import LineBaselines
+from ci_perf.features.history.backfilled import Backfill, BackfilledCommit, BackfillOutcome
+from ci_perf.gate import Notify, commits, measure
+from ci_perf.gate.commits import CommitLine, CommitPrograms
+from ci_perf.gate.options import MeasureOptions
+from ci_perf.model.run import Run, Tool
+from ci_perf.model.suite import is_selected
+from ci_perf.model.task import MachineDescription
+from ci_perf.session import Listener
+from ci_perf.system import signals
+from ci_perf.system.signals import Interrupts
+from ci_perf.version import __version__
+
+_RANGE = ".."
+# What is no matter of a commit, and would stop every other one as well.
+_OF_MACHINE = (BusyError, EngineError, CannotWriteError)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackfillOptions:
+    """Which commits: those of ``commits`` ("FROM..TO", as git means it), each ``every``-th one.
+
+    They are counted from the last one back. ``force`` accepts what was measured under pressure.
+    """
+
+    measuring: MeasureOptions
+    commits: str
+    every: int = 1
+    force: bool = False
+
+
+class RunSessions:
+    """Launches the session of a commit, without any base."""
+
+    def __init__(self, notify: Notify, listener: Callable[[], Listener]) -> None:
+        """Give each session a `listener` of its own."""
+        self._notify = notify
+        self._listener = listener
+
+    def describe(self, own: MeasureOptions) -> MachineDescription:
+        """Describe the machine, as a commit would be launched. Raises CiPerfError."""
+        plan, identity = measure.plan(own), session.new_identity()
+        with measure.launching(plan, own, identity, self._notify) as (ending, _, launcher):
+            device = plan.device if own.device == "auto" else own.device
+            machine = session.describe(plan, launcher, device, ending)
+            ending.check()
+            return machine
+
+    def measure(self, own: MeasureOptions) -> Run:
+        """Measure a commit. Raises CiPerfError and KeyboardInterrupt."""
+        return measure.measure_plan(
+            measure.plan(own),
+            own,
+            baselines=own.baselines,
+            notify=self._notify,
+            listener=self._listener(),
+        )
+
+
+def backfill(
+    options: BackfillOptions,
+    *,
+    notify: Notify,
+    listener: Callable[[], Listener],
+    sessions: type[RunSessions] = RunSessions,
+) -> Backfill:
+    """Measure the commits of a line that the baselines do not have yet, oldest first.
+
+    What was accepted before an interrupt stays. Raises UsageError, InvalidFileError and other
+    CiPerfErrors: what is no matter of one commit, before the next one.
+    """
+    if options.every < 1:
+        raise UsageError(f"--every: expected 1 or more, found {options.every}")
+    first, dots, last = options.commits.partition(_RANGE)
+    if not (first and dots and last) or last.startswith("."):
+        raise UsageError(
+            f"{options.commits}: expected FROM..TO, two commits, tags or branches, such as "
+            "v1.0..main"
+        )
+    line = commits.between(options.measuring.root, first, last)
+    programs = CommitPrograms(line, options.measuring, notify)
+    return _Backfilling(options, line, programs, notify, sessions(notify, listener)).go()
+
+
+@dataclass(slots=True)
+class _Backfilling:
+    """A line that is being measured, and what became of its commits so far."""
+
+    options: BackfillOptions
+    line: CommitLine
+    programs: CommitPrograms
+    notify: Notify
+    sessions: RunSessions
+    done: list[BackfilledCommit] = field(default_factory=list)
+
+    def go(self) -> Backfill:
+        """Go through the line."""
+        with signals.noted() as ending:
+            try:
+                self._measure(ending)
+            except KeyboardInterrupt:
+                return self._answer(is_interrupted=True)
+        return self._answer(is_interrupted=False)
+
+    def _answer(self, *, is_interrupted: bool) -> Backfill:
+        return Backfill(
+            tool=Tool(version=__version__),
+            suite=self.options.measuring.suite,
+            baselines=str(self.options.measuring.baselines),
+            commits=tuple(self.done),
+            is_interrupted=is_interrupted,
+        )
+
+    def _measure(self, ending: Interrupts) -> None:
+        """Measure every n-th commit, with the last one. Raises KeyboardInterrupt."""
+        positions = sorted(range(len(self.line.commits) - 1, 0, -self.options.every))
+        machine = self._machine(positions)
+        baselines = LineBaselines(
+            options=self.options.measuring,
+            line=self.line,
+            machine=machine.environment.hard,
+            force=self.options.force,
+            notify=self.notify,
+        )
+        left, newest = baselines.left(), baselines.newest_known()
+        for at in positions:
+            ending.check()
+            if at <= newest:
+                self.done.append(baselines.passed(at))
+            elif left <= 0:
+                self._note(at, "left")
+            else:
+                left -= self._commit(at, machine, baselines)
+
+    def _machine(self, positions: Iterable[int]) -> MachineDescription:
+        """Describe this machine, by the first commit that can be planned.
+
+        Raises CiPerfError where none can.
+        """
+        failure: CiPerfError | None = None
+        for at in positions:
+            try:
+                with self._checked_out(at) as own:
+                    return self.sessions.describe(own)
+            except _OF_MACHINE:
+                raise
+            except CiPerfError as error:
+                failure = failure or error
+        assert failure is not None  # a line has two commits at least
+        raise failure
+
+    # --- one commit
+
+    def _commit(self, at: int, machine: MachineDescription, baselines: LineBaselines) -> bool:
+        """Measure and accept a commit; return whether a session was added."""
+        try:
+            plan = self.programs.plan(at)
+            names = [each.id for each in plan.workloads if self._is_asked(each.id)]
+            measured_at = baselines.measured_at
+            same = [
+                name for name in names if self._is_same(name, measured_at.get(name), at, machine)
+            ]
+            if names and len(same) == len(names):
+                other = max(measured_at[name] for name in same)
+                self._note(at, "same_program", self.line.shown(other))
+                return False
+            self.notify(f"commit {self.line.shown(at)}")
+            with self._checked_out(at) as whole:
+                left = tuple(name for name in names if name not in same)
+                own = dataclasses.replace(whole, select=left or whole.select)
+                run = self.sessions.measure(own)
+                self.done.append(baselines.add(run, own, at))
+        except _OF_MACHINE:
+            raise
+        except CiPerfError as error:
+            self.notify(f"{self.line.shown(at)}: {error}")
+            self._note(at, "failed", str(error))
+            return False
+        return True
+
+    @contextlib.contextmanager
+    def _checked_out(self, at: int) -> Iterator[MeasureOptions]:
+        """Provide a commit, as the options that measure it. Raises CiPerfError."""
+        measuring = self.options.measuring
+        with worktree.commit_of(measuring.root, self.line.id(at), has_setup=True) as checkout:
+            yield commits.options_of(measuring, checkout)
+
+    def _is_asked(self, workload: str) -> bool:
+        return is_selected(workload, self.options.measuring.select)
+
+    def _is_same(
+        self, workload: str, before: int | None, at: int, machine: MachineDescription
+    ) -> bool:
+        """Whether a record tells that a workload is as it was where it was measured last."""
+        if not before or not self.options.measuring.record:
+            return False
+        return self.programs.is_same(before, at, workload, machine)
+
+    def _note(self, at: int, outcome: BackfillOutcome, note: str = "") -> None:
+        commit = self.line.commits[at].commit
+        self.done.append(BackfilledCommit(commit=commit, outcome=outcome, note=note))

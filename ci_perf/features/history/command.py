@@ -1,0 +1,161 @@
+"""The command for the history of a branch: `history`."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ci_perf.cli import console, following, measure_options, reports
+from ci_perf.errors import ExitCode, UsageError
+from ci_perf.features.history import backfill_report, history, history_frame, report
+from ci_perf.features.history.branch_history import BranchHistory
+from ci_perf.model import codec
+from ci_perf.system import files
+
+_FORMS = ("html", "json", "csv", "parquet", "terminal")
+
+
+@click.command("history")
+@click.option(
+    "--ref",
+    default="HEAD",
+    show_default=True,
+    metavar="REF",
+    help="The branch, tag or commit whose history is read.",
+)
+@click.option(
+    "--machines", default="", metavar="A,B", help="Read only these folders of --baselines."
+)
+@click.option(
+    "--repository-url",
+    default="",
+    metavar="URL",
+    help="Where people see the repository: commits link there. By default the address of the "
+    "remote origin, if it is https.",
+)
+@click.option(
+    "--format",
+    type=click.Choice(_FORMS),
+    help="By default terminal, or with -o html; parquet needs -o.",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    metavar="FOLDER",
+    help="With html the folder that gets the page; else a file, instead of stdout.",
+)
+@click.option(
+    "--measure",
+    metavar="FROM..TO",
+    help="Measure these commits first, oldest first, and add a session of each to --baselines, "
+    "which you then commit; nothing is read.",
+)
+@click.option(
+    "--every",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Measure each N-th commit, counted from TO back. With --measure.",
+)
+@click.option(
+    "--force",
+    is_flag=True,
+    help="Accept also what was measured under heavy pressure. With --measure.",
+)
+@measure_options.measuring("wait_s", "processes")
+def history_command(
+    *,
+    measuring: dict[str, Any],
+    ref: str,
+    machines: str,
+    repository_url: str,
+    format: str | None,  # noqa: A002  the option's name, and that of its environment variable
+    output: Path | None,
+    measure: str | None,
+    every: int,
+    force: bool,
+) -> int:
+    """Show what git knows of the baselines of a branch: every session, and what moved.
+
+    Reads the commits of --ref, checks nothing out and runs nothing. Limits are those of the
+    suite.toml in --workloads. With --measure it fills the past: it measures commits of one line of
+    first parents, without FROM, each in a worktree of its own. A commit that runs the same program
+    as the one before is left out, one that fails is named, and the same command goes on where an
+    earlier one has ended.
+
+    Exit codes: 0 done; with --measure also 3 a commit failed, and 130 interrupted: what was
+    accepted by then stays.
+    """
+    if measure is not None:
+        return _measure(measure, measuring, format, output, every=every, force=force)
+    baselines = measuring["baselines"]
+    form = format or ("html" if output else "terminal")
+    if form != "html":
+        reports.check_target(form, output, inputs=[baselines])
+    elif output is None:
+        raise UsageError("--format html writes several files: name a folder with -o")
+    else:
+        files.check_apart("--output", output, baselines)
+        history.check_folder(output)
+    read = history.read(
+        history.HistoryOptions(
+            root=files.current_folder(),
+            baselines=baselines,
+            workloads=measuring["workloads"],
+            names=measuring["select"],
+            machines=tuple(name for name in machines.split(",") if name),
+            ref=ref,
+            repository_url=repository_url,
+        ),
+        notify=console.say,
+    )
+    if form == "html" and output is not None:
+        console.say(f"page: {history.write(read, output)}")
+    else:
+        _emit(read, form, output)
+    return ExitCode.OK
+
+
+def _emit(history: BranchHistory, form: str, output: Path | None) -> None:
+    if form == "terminal":
+        reports.emit_page(report.page(history), form, output)
+    elif form == "json":
+        console.emit(codec.encode(history), output=output)
+    else:
+        reports.emit_frame(history_frame.from_history(history), form, output)
+
+
+def _measure(
+    commits: str,
+    measuring: dict[str, Any],
+    form: str | None,
+    output: Path | None,
+    *,
+    every: int,
+    force: bool,
+) -> int:
+    from ci_perf.features.history import backfill
+    from ci_perf.gate.options import MeasureOptions
+
+    if form not in {None, "terminal", "json"}:
+        raise UsageError(f"--measure: expected --format terminal or json, found {form}")
+    reports.check_target(None, output, inputs=[measuring["baselines"]])
+    backfilled = backfill.backfill(
+        backfill.BackfillOptions(
+            measuring=MeasureOptions(root=files.current_folder(), **measuring),
+            commits=commits,
+            every=every,
+            force=force,
+        ),
+        notify=console.say,
+        listener=following.listener,
+    )
+    if form == "json":
+        console.emit(codec.encode(backfilled), output=output)
+    else:
+        reports.emit_page(backfill_report.page(backfilled), form, output)
+    if backfilled.is_interrupted:
+        return ExitCode.INTERRUPTED
+    failed = any(each.outcome == "failed" for each in backfilled.commits)
+    return ExitCode.NO_ANSWER if failed else ExitCode.OK

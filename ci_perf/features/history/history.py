@@ -1,0 +1,305 @@
+"""Read the baselines along a branch, and describe every metric that gates."""
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path, PurePosixPath
+
+import msgspec
+
+from ci_perf.baselines import summaries
+from ci_perf.errors import CiPerfError, UsageError
+from ci_perf.features.history import badge, change_points, file_history, history_page
+from ci_perf.features.history.branch_history import (
+    BranchHistory,
+    HistorySession,
+    LevelChange,
+    MetricTimeline,
+    SkippedFile,
+    WorkloadHistory,
+)
+from ci_perf.features.history.file_history import FileHistory, FirstCommitted
+from ci_perf.gate import Notify, compare
+from ci_perf.judging import trends
+from ci_perf.judging.trends import MetricHistory, Threshold
+from ci_perf.model import codec, metrics
+from ci_perf.model.suite import is_selected
+from ci_perf.model.summary import Subject
+from ci_perf.system import files, git_log
+from ci_perf.system.git_log import Branch, EntryState, FileVersion
+
+# MACHINE/SUITE/WORKLOAD.json
+_PARTS = 3
+_PAGE, _DATA, _BADGE = "index.html", "history.json", "badge.svg"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryOptions:
+    """What to read. ``names`` are workloads or families, ``machines`` folders; none means all.
+
+    ``repository_url`` is where people see the repository; "" takes the address of "origin".
+    """
+
+    root: Path
+    baselines: Path
+    workloads: Path
+    names: tuple[str, ...] = ()
+    machines: tuple[str, ...] = ()
+    ref: str = "HEAD"
+    repository_url: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """One file of the folder, and its versions, newest first."""
+
+    path: str
+    versions: Sequence[FileVersion]
+
+    @property
+    def machine(self) -> str:
+        return self.path.partition("/")[0]
+
+    @property
+    def workload(self) -> str:
+        return PurePosixPath(self.path).stem
+
+
+def read(options: HistoryOptions, *, notify: Notify) -> BranchHistory:
+    """Read what the branch has had below the folder of the baselines, from git alone.
+
+    Raises UsageError (no repository, no such branch, no such workload or machine, an address that
+    is not https) and CiPerfError.
+    """
+    url = _address(options.repository_url)
+    branch = git_log.branch(options.root, options.ref)
+    folder = git_log.below(branch.top, options.baselines)
+    now = datetime.now(UTC)
+    versions = list(git_log.versions(branch, folder, now))
+    known, skipped = _files(versions)
+    if not known:
+        raise CiPerfError(
+            f"{options.ref}: expected commits with baselines below {folder}, found none; next: "
+            "`ci-perf accept run.json`, then commit the files"
+        )
+    commits = {version.commit.id: version.commit for version in reversed(versions)}
+    readable = list(_read_files(branch, _selected(known, options), skipped))
+    _check_readable(readable, skipped)
+    split = change_points.places if change_points.is_known() else None
+    if split is None:
+        notify(f"no change points: ruptures is not installed; next: {change_points.INSTALL}")
+    return BranchHistory(
+        ref=branch.ref,
+        commit=branch.commit,
+        read_at=git_log.utc(now),
+        is_shallow=branch.is_shallow,
+        repository_url=url or branch.address,
+        has_change_points=split is not None,
+        commits=tuple(commits.values()),
+        workloads=tuple(_histories(readable, commits, options, split, notify)),
+        skipped=tuple(skipped),
+    )
+
+
+def check_folder(folder: Path) -> None:
+    """Check before the work that `write` can write its files. Raises CannotWriteError."""
+    if folder.exists():  # else it is made once there is something to write
+        files.make_folder(folder)
+        for name in (_PAGE, _DATA, _BADGE):
+            files.check_target(folder / name)
+
+
+def write(history: BranchHistory, folder: Path) -> Path:
+    """Write the page, and beside it the data and a badge; return it. Raises CannotWriteError."""
+    files.make_folder(folder)
+    files.write_text(folder / _DATA, codec.encode(history))
+    files.write_text(folder / _BADGE, badge.render(history))
+    files.write_text(folder / _PAGE, history_page.render(history))
+    return folder / _PAGE
+
+
+def _address(given: str) -> str:
+    if given and not git_log.https(given):
+        raise UsageError(
+            f"--repository-url {given}: expected an address that begins with https://, such as "
+            "https://github.com/OWNER/NAME: links lead there"
+        )
+    return git_log.https(given)
+
+
+def _files(versions: Iterable[FileVersion]) -> tuple[list[_File], list[SkippedFile]]:
+    """Tell the files of workloads from what is no file; other files of a machine are no matter."""
+    of_path: dict[str, list[FileVersion]] = {}
+    skipped = []
+    for version in versions:
+        if version.state in {EntryState.LINK, EntryState.SUBMODULE}:
+            reason = f"{version.path}: expected a file, found a {version.state.value}"
+            skipped.append(SkippedFile(path=version.path, commit=version.commit.id, reason=reason))
+        path = PurePosixPath(version.path)
+        if len(path.parts) == _PARTS and path.suffix == ".json":
+            of_path.setdefault(version.path, []).append(version)
+    return [_File(path, of_path[path]) for path in sorted(of_path)], skipped
+
+
+def _selected(known: Sequence[_File], options: HistoryOptions) -> list[_File]:
+    """Return the files that were asked for. Raises UsageError for a name that none has."""
+    workloads = sorted({file.workload for file in known})
+    machines = sorted({file.machine for file in known})
+    for name in options.names:
+        if not any(is_selected(workload, (name,)) for workload in workloads):
+            hint = codec.did_you_mean(name, workloads)
+            raise UsageError(f"{options.ref}: has no baseline of a workload {name!r}; {hint}")
+    for name in options.machines:
+        if name not in machines:
+            hint = codec.did_you_mean(name, machines)
+            raise UsageError(f"--machines: {options.ref} has no baselines of {name!r}; {hint}")
+    return [
+        file
+        for file in known
+        if is_selected(file.workload, options.names)
+        and (not options.machines or file.machine in options.machines)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    file: _File
+    history: FileHistory
+
+    @property
+    def is_removed(self) -> bool:
+        return self.file.versions[0].state is not EntryState.FILE
+
+
+def _read_files(
+    branch: Branch, selected: Iterable[_File], skipped: list[SkippedFile]
+) -> Iterator[_Read]:
+    """Read the files one after the other: git finds versions of a file beside each other."""
+    readable = {
+        file.path: [version for version in file.versions if version.state is EntryState.FILE]
+        for file in selected
+    }
+    blobs = [version.blob for versions in readable.values() for version in versions]
+    contents = git_log.contents(branch, blobs)
+    for file in selected:
+        versions = readable[file.path]
+        stored = (
+            (version.commit.id, content)
+            for version, content in zip(versions, contents, strict=False)
+        )
+        read, failures = file_history.read(file.path, stored)
+        skipped += failures
+        if read is not None:
+            yield _Read(file, read)
+    next(contents, None)  # git has ended, and says whether it failed
+
+
+def _check_readable(readable: Sequence[_Read], skipped: Sequence[SkippedFile]) -> None:
+    if not readable:
+        reason = skipped[0].reason if skipped else "every file was removed before it was readable"
+        raise CiPerfError(f"no version of a baseline can be read; the newest one: {reason}")
+
+
+def _histories(
+    readable: Iterable[_Read],
+    commits: Iterable[str],
+    options: HistoryOptions,
+    split: trends.Split | None,
+    notify: Notify,
+) -> Iterator[WorkloadHistory]:
+    places = {commit: place for place, commit in enumerate(commits)}
+    rules: dict[str, compare.Rules] = {}
+    ordered = sorted(readable, key=_machine_and_suite)
+    for (_, suite), group in itertools.groupby(ordered, key=_machine_and_suite):
+        if suite not in rules:
+            rules[suite] = compare.rules(options.workloads, suite, notify=notify)
+        describer = _Describer(places, trends.gated(rules[suite].limits), split)
+        yield from describer.histories(list(group))
+
+
+def _machine_and_suite(member: _Read) -> tuple[str, str]:
+    return member.file.machine, member.history.latest.suite
+
+
+@dataclass(frozen=True, slots=True)
+class _Describer:
+    """Describes the files of one class of machine and one suite, together as in a check."""
+
+    commits: Mapping[str, int]
+    threshold: Threshold
+    split: trends.Split | None
+
+    def histories(self, members: Sequence[_Read]) -> Iterator[WorkloadHistory]:
+        """Yield one history per file; a removed one is not part of a check any more."""
+        there = [member for member in members if not member.is_removed]
+        lines = self._described(there)
+        for member in members:
+            own = self._described([member]) if member.is_removed else lines
+            workload = member.history.latest.workload
+            yield self._history(member, [line for line in own if line.workload == workload])
+
+    def _described(self, members: Sequence[_Read]) -> Sequence[MetricHistory]:
+        subjects = [summaries.subject(member.history.latest) for member in members]
+        return trends.describe(subjects, self.threshold)
+
+    def _history(self, member: _Read, described: Iterable[MetricHistory]) -> WorkloadHistory:
+        latest = member.history.latest
+        subject = _whole(member.history)
+        removal = member.file.versions[0].commit.id
+        return WorkloadHistory(
+            machine=member.file.machine,
+            hard=latest.machine,
+            suite=latest.suite,
+            workload=latest.workload,
+            parameters=latest.parameters,
+            items_per_step=latest.items_per_step,
+            item_unit=latest.item_unit,
+            statistic=latest.statistic,
+            removed=self.commits[removal] if member.is_removed else None,
+            sessions=tuple(map(self._session, member.history.sessions)),
+            metrics=tuple(self._timeline(subject, line) for line in described),
+        )
+
+    def _session(self, committed: FirstCommitted) -> HistorySession:
+        session = committed.session
+        return HistorySession(
+            run=session.run,
+            recorded_at=session.recorded_at,
+            source=session.source,
+            reason=session.reason,
+            commit=self.commits[committed.commit],
+            epochs=dict(committed.epochs),
+            starts_anew=committed.starts_anew,
+            processes=session.processes,
+        )
+
+    def _timeline(self, subject: Subject, line: MetricHistory) -> MetricTimeline:
+        metric = metrics.BY_NAME[line.metric]
+        levels = trends.levels(subject, metric, self.split)
+        return MetricTimeline(
+            metric=metric.name,
+            unit=metric.unit.value,
+            centre=levels[-1].centre if levels else line.centre,
+            spread=line.spread,
+            excludes=line.excludes,
+            trend=line.trend,
+            has_drifted=line.has_drifted,
+            changes=tuple(
+                LevelChange(
+                    session=after.first,
+                    before=before.centre,
+                    after=after.centre,
+                    accepted=after.accepted,
+                )
+                for before, after in itertools.pairwise(levels)
+            ),
+        )
+
+
+def _whole(read: FileHistory) -> Subject:
+    """Return the workload with all of its sessions, and epochs that count all of them."""
+    sessions = tuple(
+        msgspec.structs.replace(each.session, epochs=dict(each.epochs)) for each in read.sessions
+    )
+    return summaries.subject(msgspec.structs.replace(read.latest, sessions=sessions))

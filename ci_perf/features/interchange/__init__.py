@@ -1,0 +1,22 @@
+"""Judge what other harnesses wrote, and write what other tools and notebooks read."""
+
+from ci_perf.hooks import Feature, FeatureCommand
+
+FEATURE = Feature(
+    commands={
+        "export": FeatureCommand(
+            group="CI and scale",
+            does="Write a run or a comparison for another tool, or as a page of HTML.",
+            target="ci_perf.features.interchange.command:export_command",
+        ),
+        "judge": FeatureCommand(
+            group="CI and scale",
+            does="Judge samples that any harness has recorded.",
+            target="ci_perf.features.interchange.command:judge_command",
+        ),
+    },
+    functions={
+        "judge": "ci_perf.features.interchange.api:judge",
+        "load": "ci_perf.features.interchange.api:load",
+    },
+)

@@ -1,0 +1,156 @@
+"""Results of other harnesses as samples: texts in, one document out. No files, no libraries."""
+
+import itertools
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from ci_perf.errors import InvalidFileError
+from ci_perf.features.interchange.importers import harnesses
+from ci_perf.features.interchange.importers.reading import Benchmark, Document, LeftOut, Reading
+from ci_perf.model import codec
+from ci_perf.model.samples import MAX_WORKLOADS, Launch, Sampled, Samples
+
+TOOLS: dict[str, Callable[[Document], Reading]] = {
+    "pytest-benchmark": harnesses.read_pytest_benchmark,
+    "pyperf": harnesses.read_pyperf,
+    "asv": harnesses.read_asv,
+    "google-benchmark": harnesses.read_google_benchmark,
+    "torch": harnesses.read_torch_benchmark,
+}
+_FOREIGN = re.compile(r"[^A-Za-z0-9_.=+-]+")
+_MAX_NAME_CHARS = 200
+
+_ByName = dict[str, list[Benchmark]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Merged:
+    """The samples, and what had no number that can be judged."""
+
+    samples: Samples
+    left_out: tuple[LeftOut, ...]
+
+
+def join(files: Sequence[tuple[str, Samples]]) -> Samples:
+    """Make one document of several, each with the name of its file.
+
+    Raises InvalidFileError where two of them hold the same metric of the same workload.
+    """
+    _check_total(sum(len(samples.workloads) for _, samples in files))
+    owners: dict[tuple[str, str], str] = {}
+    for name, samples in files:
+        for sampled in samples.workloads:
+            key = sampled.workload, sampled.metric.known().name
+            if key in owners:
+                raise InvalidFileError(
+                    f"{name}: expected workloads that no other file holds, found {key[0]!r} with "
+                    f"metric {key[1]!r}, as in {owners[key]}; rename it in one of the files"
+                )
+            owners[key] = name
+    return Samples(workloads=tuple(itertools.chain(*(samples.workloads for _, samples in files))))
+
+
+def merge(
+    tool: str,
+    base: Sequence[Document],
+    head: Sequence[Document],
+    pairs: Sequence[tuple[Document, Document]] = (),
+) -> Merged:
+    """Make samples of files: each of `base` is a session, those of `head` are one together.
+
+    The two files of each pair, base and head, were launched in turns: their launches are paired in
+    order. Raises InvalidFileError.
+    """
+    read = TOOLS[tool]
+    sides = [
+        [read(document) for document in documents]
+        for documents in (base, head, [old for old, _ in pairs], [new for _, new in pairs])
+    ]
+    by_side = [_by_name(side) for side in sides]
+    benchmarks = list(dict.fromkeys(itertools.chain(*by_side)))
+    _check_total(len(benchmarks))
+    workloads = _workload_names(benchmarks)
+    return Merged(
+        samples=Samples(
+            workloads=tuple(
+                _sampled(workload, *(side.get(name, []) for side in by_side))
+                for name, workload in workloads.items()
+            )
+        ),
+        left_out=tuple(left_out for side in sides for file in side for left_out in file.left_out),
+    )
+
+
+def _check_total(workloads: int) -> None:
+    if workloads > MAX_WORKLOADS:
+        raise InvalidFileError(
+            f"expected at most {MAX_WORKLOADS:,} workloads in all files together, found "
+            f"{workloads:,}; judge fewer at once"
+        )
+
+
+def _by_name(files: Sequence[Reading]) -> _ByName:
+    """Collect what the files of a side say of each benchmark, in the order of the files."""
+    by_name: _ByName = {}
+    for file in files:
+        for benchmark in file.benchmarks:
+            by_name.setdefault(benchmark.name, []).append(benchmark)
+    return by_name
+
+
+def _sampled(
+    name: str,
+    base: Sequence[Benchmark],
+    head: Sequence[Benchmark],
+    old: Sequence[Benchmark],
+    new: Sequence[Benchmark],
+) -> Sampled:
+    metrics = {benchmark.metric for benchmark in (*base, *head, *old, *new)}
+    if len(metrics) > 1:
+        kinds = " and ".join(sorted(f"{metric.kind} in {metric.unit}" for metric in metrics))
+        raise InvalidFileError(
+            f"{name}: expected the same metric in every file, found {kinds}; "
+            "judge them in files of their own"
+        )
+    data = {
+        "workload": name,
+        "metric": metrics.pop(),
+        "history": tuple(benchmark.launches for benchmark in base),
+        "head": _launches(head),
+        "pairs": _paired(name, _launches(old), _launches(new)),
+    }
+    # Converted, because to construct a struct checks no bounds.
+    return codec.convert(data, Sampled, name=name)
+
+
+def _launches(benchmarks: Sequence[Benchmark]) -> tuple[Launch, ...]:
+    return tuple(launch for benchmark in benchmarks for launch in benchmark.launches)
+
+
+def _paired(
+    name: str, old: tuple[Launch, ...], new: tuple[Launch, ...]
+) -> tuple[tuple[Launch, Launch], ...]:
+    if len(old) != len(new):
+        raise InvalidFileError(
+            f"{name}: expected as many launches of the base as of the head in the files of the "
+            f"pairs, found {len(old)} and {len(new)}"
+        )
+    return tuple(zip(old, new, strict=True))
+
+
+def _workload_names(benchmarks: Sequence[str]) -> dict[str, str]:
+    """Return the name of a workload for each name of a harness. Raises InvalidFileError."""
+    workloads: dict[str, str] = {}
+    taken: dict[str, str] = {}
+    for benchmark in benchmarks:
+        name = _FOREIGN.sub(".", benchmark).strip(".=+-")[-_MAX_NAME_CHARS:].lstrip(".=+-")
+        if not name:
+            raise InvalidFileError(f"expected a benchmark with a name, found {benchmark!r}")
+        if name in taken:
+            raise InvalidFileError(
+                f"expected benchmarks whose names differ in letters and digits, "
+                f"found {taken[name]!r} and {benchmark!r}, both {name!r} here"
+            )
+        workloads[benchmark], taken[name] = name, benchmark
+    return workloads

@@ -1,0 +1,141 @@
+"""The options of a measurement, declared once: the command line and the Python API read them."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from ci_perf import suite as suites
+from ci_perf.gate.commit_suite import RepositoryFolders
+from ci_perf.gate.runners import Runner
+from ci_perf.model.run import Run
+from ci_perf.model.task import Tracing
+
+# Of a pull request: "unknown" where nothing tells, None where there is none.
+ChecksBefore = int | Literal["unknown"] | None
+# Most runs have ended after this time.
+_LOCK_TIMEOUT_S = 1800.0
+# More than a person would wait for.
+MOST_PROCESSES = 100
+
+
+def option(default: Any, flag: str, text: str, **click: Any) -> Any:  # noqa: ANN401  of any type
+    """Declare a field that is an option of the command line; ``click`` is what click is told."""
+    return field(default=default, metadata={"flag": flag, "help": text, **click})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasureOptions(RepositoryFolders):
+    """What is measured, where and for how long; times are in seconds.
+
+    ``root`` is the repository. Without a ``suite``, see `suite.choose`; without ``select``, all its
+    workloads. Also an interrupted run is in ``output``. Traces are taken as ``tracing`` says,
+    ``snapshot`` is a folder for snapshots of CUDA's memory. ``record`` lets a launch that is not
+    timed record what each measured workload takes from the repository. ``unit`` is the id of the
+    unit of work, where these are the options of one, and ``suspects`` how many metrics of all units
+    share the chance of a false alarm. Without ``awaits_quiet``, the machine is measured as it is.
+    """
+
+    suite: str = option(
+        "",
+        "--suite",
+        "A suite of suite.toml, or builtin:NAME for one that comes with ci-perf. Without "
+        "suite.toml, each file of --workloads is a workload of the suite default.",
+        metavar="NAME",
+        show_default="smoke, or the only one",
+    )
+    select: tuple[str, ...] = ()
+    device: str = option(
+        "auto",
+        "--device",
+        "Where to measure; auto takes what the suite names, else the first GPU, or the CPU.",
+        metavar="auto|cpu|cuda|cuda:N",
+    )
+    processes: int | None = option(
+        None,
+        "--processes",
+        "Fresh processes per workload; by default as suite.toml says, with --against at most 3.",
+        reads="processes",
+    )
+    wait_s: float | None = option(
+        None,
+        "--wait",
+        "How long to wait until others no longer use the machine, before measuring all the same. "
+        "Another run of ci-perf may take 30m, or as long where that is more. 0s waits for nobody.",
+        reads="duration",
+        show_default="1m for a CPU, or for a GPU that others use",
+    )
+    against: str | None = option(
+        None,
+        "--against",
+        "Launch the code of the merge base with REF (a branch, tag or commit) and the head in "
+        "turns, wherever the baselines do not clear the head.",
+        metavar="REF",
+    )
+    budget_s: float = option(
+        1200.0,
+        "--budget",
+        "How long base and head may be launched in turns: 90s, 20m, 1h. With --against.",
+        reads="duration",
+    )
+    add: tuple[Run | Path, ...] = option(
+        (),
+        "--add",
+        "An earlier run: its pairs count, too, where it is of the same commits, machine and "
+        "software. With --against.",
+        reads="path",
+        multiple=True,
+        metavar="RUN.json",
+    )
+    checks_before: ChecksBefore = option(
+        None,
+        "--checks-before",
+        "How many checks of the same pull request have tested pairs: all share the chance of a "
+        "false alarm. 'unknown' makes the report say so.",
+        reads="count",
+        metavar="N",
+    )
+    all_workloads: bool = option(
+        False,  # noqa: FBT003  a default
+        "--all",
+        "Measure every workload, also one that runs the same program on both sides. With "
+        "--against.",
+        is_flag=True,
+    )
+    explain_s: float = option(
+        300.0,
+        "--explain",
+        "How long to profile base and head where pairs prove a change, worst workload first; no "
+        "verdict depends on it, and 0s leaves it out. With --against.",
+        reads="duration",
+    )
+    traces: Path | None = option(
+        None,
+        "--traces",
+        "Keep what torch.profiler has traced of the first launch of each side, for "
+        "ui.perfetto.dev: WORKLOAD.base.pt.trace.json.gz and WORKLOAD.head.pt.trace.json.gz.",
+        reads="path",
+        metavar="DIR",
+    )
+    record: bool = True
+    tracing: Tracing = field(default_factory=Tracing)
+    snapshot: Path | None = None
+    runner: Runner = field(default_factory=Runner)
+    output: Path | None = None
+    unit: str = ""
+    suspects: int = 0
+    awaits_quiet: bool = True
+
+    def __post_init__(self) -> None:
+        """Choose the suite where none is named. Raises UsageError and InvalidFileError."""
+        chosen = suites.choose(Path(self.root, self.workloads), self.suite)
+        object.__setattr__(self, "suite", chosen)
+
+    @property
+    def lock_timeout_s(self) -> float:
+        """How long another run may hold the device."""
+        return find_lock_timeout_s(self.wait_s)
+
+
+def find_lock_timeout_s(wait_s: float | None) -> float:
+    """Return how long to wait for another run, which itself waits for a quiet machine first."""
+    return 0.0 if wait_s == 0 else max(_LOCK_TIMEOUT_S, wait_s or 0.0)

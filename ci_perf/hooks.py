@@ -1,0 +1,73 @@
+"""Where features join the core: read this file first to add one.
+
+A feature is a folder of `ci_perf/features/` whose ``__init__.py`` has a ``FEATURE``. Everything in
+it is named as "module:attribute" and imported when it is used, so that the list of commands costs
+no imports. The core imports no feature: without its folder, only what it names here is missing.
+"""
+
+import functools
+import importlib
+import pkgutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+Group = Literal["First week", "Every day", "CI and scale"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeatureCommand:
+    """A command of the command line: its group in ``--help``, what it does, and its function."""
+
+    group: Group
+    does: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Feature:
+    """What a folder adds to the core.
+
+    ``commands`` by name; ``functions`` of the Python API, as `ci_perf.NAME`; ``documents`` of which
+    `ci-perf schema` writes the JSON Schema.
+    """
+
+    commands: Mapping[str, FeatureCommand] = field(default_factory=dict)
+    functions: Mapping[str, str] = field(default_factory=dict)
+    documents: Mapping[str, str] = field(default_factory=dict)
+
+
+@functools.cache
+def find_features() -> dict[str, Feature]:
+    """Return the features that this installation has, by the names of their folders."""
+    return {
+        folder.name: importlib.import_module(f"ci_perf.features.{folder.name}").FEATURE
+        for folder in pkgutil.iter_modules([str(Path(__file__).parent / "features")])
+    }
+
+
+def find_commands() -> dict[str, FeatureCommand]:
+    """Return the commands of all features, by name."""
+    every = [feature.commands for feature in find_features().values()]
+    return {name: each for commands in every for name, each in commands.items()}
+
+
+def find_documents() -> dict[str, str]:
+    """Return where the documents of all features are, by the names of their schemas."""
+    every = [feature.documents for feature in find_features().values()]
+    return {name: each for documents in every for name, each in documents.items()}
+
+
+def find_function(name: str) -> Any:  # noqa: ANN401  any function of the Python API
+    """Return the function of the Python API that a feature adds. Raises AttributeError."""
+    for feature in find_features().values():
+        if name in feature.functions:
+            return load(feature.functions[name])
+    raise AttributeError(f"module 'ci_perf' has no attribute {name!r}")
+
+
+def load(target: str) -> Any:  # noqa: ANN401  whatever a feature names
+    """Import what "module:attribute" names."""
+    module, _, attribute = target.partition(":")
+    return getattr(importlib.import_module(module), attribute)

@@ -1,0 +1,74 @@
+"""What the owner of a runner reads: the table of `calibrate`."""
+
+import pytest
+
+from ci_perf.features.calibrate import calibration_report
+from ci_perf.report import tables
+from tests.calibrations import a_calibration, a_planted, a_workload
+from tests.unit.report.rendered import Page
+
+TWO_MODES = {"matmul": a_workload(two_modes=True), "bert_base": a_workload()}
+
+
+def read(result):
+    """Return what a person reads in a terminal, on one line."""
+    shown = tables.terminal(calibration_report.page(result), width=200, color=False)
+    return " ".join(shown.split())
+
+
+BLIND_SPOT, TRIMMED = "hides what slows only some", "leaves out the outermost fifth"
+
+
+@pytest.mark.parametrize(
+    ("more", "said", "count"),
+    [
+        ({}, "This machine: statistic median, limit 2 %, by 2 workloads of suite builtin:smoke", 1),
+        ({"workloads": {"matmul": a_workload()}}, "by 1 workload of suite", 1),
+        ({"statistic": "min"}, BLIND_SPOT, 1),
+        ({}, BLIND_SPOT, 0),
+        (
+            {"limit": 1.0, "inconclusive": 0.6},
+            "none up to 100 % of a step time: it leaves 60 % of unchanged workloads undecided",
+            1,
+        ),
+        ({"workloads": TWO_MODES}, "Two modes: some launches are fast", 1),
+        ({"workloads": TWO_MODES}, "two modes", 1),
+        ({"workloads": {"matmul": a_workload(statistic="min")}}, "suite.toml says min", 1),
+        ({"noise": "quiet"}, "The time by the wall decides", 1),
+        ({"noise": "crowded"}, "CPU time gives one. It does not see waiting", 1),
+        ({"noise": "shared_host"}, "CPU time does not help", 1),
+        ({"trimmed": True}, TRIMMED, 1),
+        ({}, TRIMMED, 0),
+    ],
+)
+def test_says_what_was_chosen_and_what_the_owner_of_the_machine_must_know(more, said, count):
+    assert read(a_calibration(**more)).count(said) == count
+
+
+def test_a_planted_slowdown_is_found_or_not_with_its_interval():
+    workloads = {
+        "matmul": a_workload(planted=a_planted()),
+        "bert_base": a_workload(planted=a_planted(proven=False)),
+        "wide": a_workload(planted=a_planted(proven=False, limit=0.25)),
+        "broken": a_workload(),
+    }
+
+    found = read(a_calibration(planted=0.03, workloads=workloads))
+
+    assert "slowdown of 3 % was planted, and pairs found it in 1 of 3 workloads." in found
+    assert "Not found: bert_base, wide (its limit is 25 %)." in found
+    for cell in (" found: +3.0 % [+2.0, +4.0]", "not found: +3.0 % [", "failed"):
+        assert cell in found
+
+
+def test_in_markdown_every_row_is_complete():
+    planted = {"matmul": a_workload(planted=a_planted()), "bert_base": a_workload()}
+    for calibration, cells in (
+        (a_calibration(), 8),
+        (a_calibration(planted=0.03, workloads=planted), 9),
+    ):
+        page = Page(tables.markdown(calibration_report.page(calibration)))
+
+        assert page.rows == [cells] * 3
+        assert "|" not in page.prose
+        assert "**" not in page.prose

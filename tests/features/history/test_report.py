@@ -1,0 +1,163 @@
+import re
+
+import pytest
+
+from ci_perf.features.history import level_changes, report
+from ci_perf.report import tables
+from ci_perf.report.units import MINUS
+from tests.branch_histories import (
+    a_branch_history,
+    a_change,
+    a_commit,
+    a_line,
+    a_workload_history,
+    skipped,
+    steps,
+)
+
+
+def terminal(history, width=160):
+    return tables.terminal(report.page(history), width=width, color=False)
+
+
+def moves(cause):
+    return [(move.workload, move.metric) for move in cause.moves]
+
+
+def test_changes_that_begin_with_one_commit_are_one_cause():
+    lines = [
+        a_line(a_change(3)),
+        a_line(a_change(4, 2e-3, 2.3e-3, accepted=False), metric="step_p95_s"),
+        a_line(a_change(3, 10, 11), metric="graph_breaks"),
+    ]
+    history = a_branch_history(
+        a_workload_history(*steps(9), lines=lines),
+        a_workload_history(*steps(9), lines=[a_line(a_change(3))], workload="v"),
+    )
+
+    (cause,) = level_changes.find_causes(history)
+
+    assert cause.accepted
+    assert (cause.commit.id, cause.reason) == (a_commit(3).id, "reason 3")
+    assert moves(cause) == [
+        ("w", "step_p95_s"),
+        ("v", "step_time_s"),
+        ("w", "graph_breaks"),
+        ("w", "step_time_s"),
+    ]
+
+
+def test_changes_that_nobody_accepted_are_a_cause_of_their_own():
+    lines = [a_line(a_change(2), a_change(6, accepted=False))]
+    history = a_branch_history(a_workload_history(*steps(9), lines=lines))
+
+    causes = level_changes.find_causes(history)
+
+    assert [(cause.accepted, cause.commit.id) for cause in causes] == [
+        (False, a_commit(6).id),
+        (True, a_commit(2).id),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("metric", "before", "after", "is_worse", "words"),
+    [
+        ("step_time_s", 1e-3, 1.1e-3, True, "+10.0 %"),
+        ("step_time_s", 1e-3, 0.9e-3, False, f"{MINUS}10.0 %"),
+        ("scaling_efficiency", 0.9, 0.8, True, f"{MINUS}11.1 %"),
+        ("graph_breaks", 0.0, 2.0, True, "+2"),
+        ("graph_breaks", 2.0, 0.0, False, f"{MINUS}100 %"),
+    ],
+)
+def test_a_move_says_how_far_and_whether_it_is_worse(metric, before, after, is_worse, words):
+    history = a_branch_history(
+        a_workload_history(*steps(4), lines=[a_line(a_change(2, before, after), metric=metric)])
+    )
+
+    (cause,) = level_changes.find_causes(history)
+
+    assert (cause.is_worse, cause.moves[0].words) == (is_worse, words)
+
+
+def test_the_terminal_shows_what_moved_and_by_whom():
+    history = a_branch_history(
+        a_workload_history(*steps(12, moved_at=(8,)), lines=[a_line(a_change(8))]),
+    )
+
+    shown = terminal(history)
+
+    assert "Baselines along main: 12 sessions, 1 workload, 1 machine" in shown
+    assert "▲ w step time +10.0 %  maintainer: reason 8" in shown
+    assert "nobody" not in shown
+    assert "█" in shown
+
+
+def test_earlier_changes_are_shown_where_nothing_moved_lately():
+    old = tuple(a_commit(place, age_days=400) for place in range(12))
+    history = a_branch_history(
+        a_workload_history(*steps(12), lines=[a_line(a_change(8, accepted=False))]), commits=old
+    )
+
+    shown = terminal(history)
+
+    assert "Nothing moved in the last 90 days. Before, 1 change; the last ones:" in shown
+    assert "A change that nobody has accepted is seen in the series" in shown
+
+
+def test_what_is_missing_is_said_first():
+    lines = [a_line(has_drifted=True, trend=1.05)]
+    history = a_branch_history(
+        a_workload_history([1e-3], lines=lines),
+        is_shallow=True,
+        has_change_points=False,
+        skipped=tuple(skipped(f"w.json: damaged {number}") for number in range(7)),
+    )
+
+    shown = terminal(history)
+
+    assert "This clone is shallow" in shown
+    assert "git fetch --unshallow" in shown
+    assert "Skipped 7 versions of files" in shown
+    assert "commit aaaaaaaaaa: w.json: damaged 0" in shown
+    assert "and 2 more, in the JSON under skipped" in shown
+    assert "w step time has drifted by +5.0 % within its epoch" in shown
+    assert "No change points: ruptures" in shown
+
+
+def test_a_team_sees_which_loss_its_gate_excludes():
+    shown = terminal(a_branch_history(a_workload_history(*steps(4, moved_at=(2,)))))
+
+    assert "a loss above 1.8 %" in shown
+
+
+def test_a_metric_that_never_changed_is_only_counted():
+    sessions = [[{"graph_breaks": 2.0, "step_time_s": step}] for (step, *_) in steps(4)]
+    lines = [a_line(), a_line(metric="graph_breaks", spread=None)]
+    shown = terminal(a_branch_history(a_workload_history(*sessions, lines=lines)))
+
+    assert "suite smoke; 1 metric that never changed" in shown
+    assert "graph breaks" not in shown
+
+
+def test_hostile_words_command_no_terminal():
+    hostile = "\x1b[2J ::error::</td>|`@all\n\u202e"
+    commits = tuple(a_commit(place, author=hostile, title=hostile) for place in range(4))
+    history = a_branch_history(
+        a_workload_history(*steps(4), lines=[a_line(a_change(2))], machine=hostile),
+        ref=hostile,
+        commits=commits,
+    )
+
+    shown = terminal(history)
+
+    assert not any(mark in shown for mark in ("\x1b", " ::error", "\u202e"))
+
+
+def test_a_line_of_bars_shows_the_last_sessions_and_leaves_gaps_out():
+    sessions = [[{"step_time_s": 1.0 + place}] for place in range(30)]
+    sessions[-2] = [{"graph_breaks": 1.0}]
+
+    shown = terminal(a_branch_history(a_workload_history(*sessions)))
+
+    (bars,) = re.findall("[▁-█]{5,}", shown)
+    assert (len(bars), bars[0], bars[-1]) == (20, "▁", "█")

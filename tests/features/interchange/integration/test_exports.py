@@ -1,0 +1,132 @@
+"""The recipes of docs/exports.md, run as they stand, and `ci-perf export` for each format."""
+
+import importlib.util
+import json
+import re
+from pathlib import Path
+
+import msgspec
+import pandas as pd
+import pytest
+
+from ci_perf.system import files
+from tests.comparisons import a_change, a_comparison
+from tests.processes import run_python
+from tests.projects import Project
+from tests.runs import HEAD_COMMIT, a_failed, a_measured, a_run
+
+TEXT = (Path(__file__).parents[4] / "docs/exports.md").read_text()
+RECIPES = dict(
+    re.findall(
+        r"^\*\*([^*]+)\*\*[^`]*\(?[^#]*?^```python\n(.*?)^```$", TEXT, re.DOTALL | re.MULTILINE
+    )
+)
+RUN = a_run(a_measured("mlp.width=8", 1e-3, 3e-3, flops=10**9), a_failed("conv"))
+COMPARISON = a_comparison(a_change("mlp"))
+
+
+@pytest.fixture
+def project(tmp_path):
+    files.write(tmp_path / "run.json", RUN)
+    files.write(tmp_path / "comparison.json", COMPARISON)
+    return Project(tmp_path)
+
+
+def follow(name, folder):
+    """Run a recipe."""
+    done = run_python("-c", RECIPES[name], "run.json", cwd=folder)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_a_recipe_is_short(name):
+    lines = [line for line in RECIPES[name].splitlines() if line and "import " not in line]
+    assert len(lines) <= 15
+
+
+def test_bencher_gets_a_measure_per_metric_with_its_range(project):
+    follow("Bencher", project.root)
+
+    step = json.loads((project.root / "bmf.json").read_text())["mlp.width=8"]["step_time_s"]
+    assert step == {"value": 2e-3, "lower_value": 1e-3, "upper_value": 3e-3}
+
+
+def test_github_action_benchmark_gets_no_number_of_which_more_is_better(project):
+    follow("github-action-benchmark", project.root)
+
+    class Entry(msgspec.Struct, forbid_unknown_fields=True):
+        name: str
+        value: float
+        unit: str
+        range: str
+
+    entries = msgspec.json.decode((project.root / "benchmark.json").read_bytes(), type=list[Entry])
+    known = {entry.name: entry for entry in entries}
+    assert known["mlp.width=8/step_time_s"].range == "± 0.001"
+    assert "mlp.width=8/items_per_s" not in known
+
+
+def test_the_hud_gets_every_launch_of_every_metric(project):
+    follow("PyTorch's HUD", project.root)
+
+    records = json.loads((project.root / "hud.json").read_text())
+    values = {record["metric"]["name"]: record["metric"]["benchmark_values"] for record in records}
+    assert values["step_time_s"] == [1e-3, 3e-3]
+    assert values["flops"] == [1e9, 1e9]
+    assert {record["model"]["name"] for record in records} == {"mlp.width=8"}
+
+
+def test_asv_gets_the_results_of_a_commit(project):
+    follow("asv", project.root)
+
+    (file,) = project.root.glob("results/runner/*-ci-perf.json")
+    results = json.loads(file.read_text())
+    benchmarks = json.loads((project.root / "results/benchmarks.json").read_text())
+    assert results["commit_hash"] == HEAD_COMMIT
+    assert results["results"]["ci_perf.mlp.width=8"] == [[2e-3], [], "1"]
+    assert results["results"].keys() == benchmarks.keys() - {"version"}
+
+
+def test_a_run_is_exported_as_a_table_and_as_openmetrics(project):
+    table = project.run("export", "run.json", "--format", "csv", "-o", "run.csv")
+    metrics = project.run("export", "run.json", "--format", "openmetrics")
+
+    assert (table.code, metrics.code) == (0, 0), table.err + metrics.err
+    written = pd.read_csv(project.root / "run.csv")
+    assert written.query("metric == 'items_per_s'")["value"].tolist() == [8000.0, 8 / 3e-3]
+    assert metrics.out.endswith("# EOF\n")
+
+
+def test_runs_side_by_side_are_one_table_of_csv(project):
+    done = project.run("compare", *["run.json"] * 3, "--format", "csv", "-o", "runs.csv")
+
+    assert done.code == 0, done.err
+    assert len(pd.read_csv(project.root / "runs.csv")) % 3 == 0
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        (("run.json", "--format", "parquet"), "--format parquet is binary: name a file"),
+        (("run.json", "--format", "tensorboard"), "--format tensorboard is a folder of files"),
+        (("run.json", "--format", "html"), "--format html: expected a comparison"),
+        (("comparison.json", "--format", "tensorboard", "-o", "tb"), "expected a run, found"),
+        (("run.json", "--format", "csv", "-o", "run.json"), "would overwrite"),
+    ],
+)
+def test_what_a_format_does_not_hold_is_refused(project, asked, told):
+    done = project.run("export", *asked)
+
+    assert done.code == 2
+    assert told in done.err
+
+
+@pytest.mark.skipif(
+    bool(importlib.util.find_spec("tensorboard")), reason="tensorboard is installed"
+)
+def test_without_tensorboard_an_error_says_what_to_install(project):
+    done = project.run("export", "run.json", "--format", "tensorboard", "-o", "tb")
+
+    assert done.code == 3
+    assert "next: `pip install tensorboard`" in done.err
+    assert not (project.root / "tb").exists()
