@@ -1,9 +1,18 @@
+"""What to do next: the topic of each row, and the commands and limits that its sentence names."""
+
+import tomllib
+
 import pytest
 
-from ci_perf.model.comparison import Stale, Verdict
+from ci_perf.measuring import distrust
+from ci_perf.model import metrics
+from ci_perf.model.comparison import Interval, Signs, Stale, Verdict
 from ci_perf.model.process import Exhausted
-from ci_perf.model.validity import Status, Validity
+from ci_perf.model.run import Source
+from ci_perf.model.validity import Status, validity_of
 from ci_perf.report import advice, remarks
+from ci_perf.report.advice import Topic
+from ci_perf.report.escape import Command
 from tests.comparisons import (
     a_change,
     a_comparison,
@@ -11,68 +20,150 @@ from tests.comparisons import (
     a_numerics,
     a_remedy,
     a_side,
+    an_interleaved,
     an_uncompared,
 )
 from tests.runs import a_reason
 from tests.unit.report.parts import an_undecided
 
-
-def said(phrases):
-    return ["".join(phrase) for phrase in phrases]
-
-
-def steps(*rows):
-    return said(advice.list_steps(a_comparison(*rows)))
+OUT_OF_BUDGET = {"interleaved": an_interleaved(stopped="budget")}
+IN_PAIRS = {"interleaved": an_interleaved()}
+REGRESSED = a_change("bert", Verdict.REGRESSED, ratio=1.2)
+IMPROVED = a_change("bert", Verdict.IMPROVED, ratio=0.8)
+PERF = a_side(label="perf/nvidia-h200/standard")
 
 
-def test_the_next_command_names_the_run_and_the_baselines_that_were_judged():
-    """Another file called run.json may hold another run's numbers."""
-    comparison = a_comparison(
-        a_change("bert", Verdict.REGRESSED, ratio=1.2),
-        head=a_head(label="my runs/b 1.json"),
-        base=a_side(label="perf/nvidia-h200/standard"),
-    )
-
-    (step,) = said(advice.list_steps(comparison))
-
-    assert "ci-perf accept 'my runs/b 1.json' --workload bert --baselines perf --reason" in step
+def steps(*rows, **more):
+    return ["".join(phrase) for phrase in advice.list_steps(a_comparison(*rows, **more))]
 
 
-def test_between_two_runs_there_is_no_folder_of_baselines_to_name():
-    comparison = a_comparison(
-        a_change("bert", Verdict.IMPROVED, ratio=0.8), base=a_side(label="a/b/base.json")
-    )
-
-    (step,) = said(advice.list_steps(comparison))
-
-    assert "--baselines" not in step
+def busy(code="host_pressure", workload="loader"):
+    return validity_of((a_reason(code, workload=workload, status=Status.DEGRADED),))
 
 
-def test_accept_may_refuse_the_numbers_of_a_busy_machine():
-    row = a_change("bert", Verdict.IMPROVED, ratio=0.8)
-    busy = Validity(
-        status=Status.DEGRADED, reasons=(a_reason("host_pressure", "bert", Status.DEGRADED),)
-    )
+@pytest.mark.parametrize(
+    ("row", "more", "topic"),
+    [
+        (an_undecided(), OUT_OF_BUDGET, Topic.FEW_PAIRS),
+        (an_undecided(code="too_few_sessions"), OUT_OF_BUDGET, Topic.FEW_PAIRS),
+        (an_undecided(code="machine_moved"), OUT_OF_BUDGET, Topic.FEW_PAIRS),
+        (an_undecided(code="machine_moved"), IN_PAIRS, Topic.MACHINE_MOVED),
+        (an_undecided(code="machine_moved", pairs=3), IN_PAIRS, Topic.OTHER_CLOCKS),
+        (an_undecided(code="too_few_sessions"), {}, Topic.SHORT_HISTORY),
+        (an_undecided(), {}, Topic.NO_PAIRS),
+        (an_undecided(pairs=2, remedy=a_remedy(13)), IN_PAIRS, Topic.FEW_PAIRS),
+        (an_undecided(pairs=18, remedy=a_remedy()), IN_PAIRS, Topic.NOISE),
+        (an_undecided(code="two_modes", pairs=18, remedy=a_remedy()), IN_PAIRS, Topic.TWO_MODES),
+        (an_undecided(code="other_packages"), IN_PAIRS, Topic.OTHER_PACKAGES),
+        (an_undecided(code="base_failed", pairs=2, remedy=a_remedy(9)), {}, Topic.BASE_FAILED),
+        (an_undecided(), {"validity": busy(workload="other")}, Topic.NO_PAIRS),
+    ],
+)
+def test_a_row_without_an_answer_gets_what_decides_it_soonest(row, more, topic):
+    assert advice.find_topic(row, a_comparison(row, **more)) is topic
 
-    (step,) = said(advice.list_steps(a_comparison(row, validity=busy)))
 
-    assert step.endswith(
-        "--workload bert (it refuses numbers of a very busy machine: check again then)"
-    )
+@pytest.mark.parametrize(
+    "row",
+    [
+        an_undecided(pairs=18, remedy=a_remedy(limit=0.1)),
+        an_undecided(code="two_modes", pairs=18, remedy=a_remedy()),
+        an_undecided(code="too_few_pairs", pairs=1),
+        an_undecided(code="machine_moved"),
+    ],
+    ids=lambda row: row.code,
+)
+@pytest.mark.parametrize("code", sorted(advice.BUSY_CODES))
+def test_on_a_busy_machine_the_advice_is_about_the_machine_alone(row, code):
+    comparison = a_comparison(row, validity=busy(code), **OUT_OF_BUDGET)
+
+    assert advice.find_topic(row, comparison) is Topic.BUSY_MACHINE
+    assert code in distrust.STATUS
 
 
-def test_other_numerics_join_a_history_also_beside_a_workload_that_begins_one():
-    (step,) = steps(
-        a_numerics("bert"), a_numerics("mlp"), a_change("mlp", Verdict.IMPROVED, ratio=0.8)
-    )
+def test_a_workload_never_gets_more_time_and_word_that_it_would_not_help():
+    rows = [
+        an_undecided(pairs=18, remedy=a_remedy()),
+        an_undecided(metric=metrics.HOST_RSS_PEAK, pairs=9, remedy=a_remedy(13)),
+    ]
+    (step,) = steps(*rows, **OUT_OF_BUDGET)
 
-    assert "--workload bert --workload mlp --append --reason" in step
+    assert step.startswith("Not decided: loader peak host memory. The budget ended the pairs;")
 
 
-def test_numerics_without_a_gate_join_the_history_of_a_speed_that_has_not_changed():
-    (step,) = steps(a_numerics("bert"), a_change("bert"))
+@pytest.mark.parametrize(
+    ("rows", "more", "command"),
+    [
+        (
+            [REGRESSED],
+            {"head": a_head(label="my runs/b 1.json"), "base": PERF},
+            "ci-perf accept 'my runs/b 1.json' --workload bert --baselines perf --reason",
+        ),
+        ([IMPROVED], {"base": a_side(label="a/b/base.json")}, "accept run.json --workload bert$"),
+        (
+            [IMPROVED],
+            {"validity": busy(workload="bert")},
+            "--workload bert (it refuses numbers of a very busy machine: check again then)",
+        ),
+        (
+            [a_numerics("bert"), a_numerics("mlp"), a_change("mlp", Verdict.IMPROVED, ratio=0.8)],
+            {},
+            '--workload bert --workload mlp --append --reason "…"',
+        ),
+        ([a_numerics("bert"), a_change("bert")], {}, '--workload bert --append --reason "…"'),
+        (
+            [a_change()],
+            {"stale": Stale(suspects=3, cleared=2, ratio=1.04), "base": PERF},
+            'run.json --baselines perf --replace --reason "…"',
+        ),
+        (
+            [an_undecided()],
+            OUT_OF_BUDGET,
+            "check loader --suite standard --against main --budget 40m",
+        ),
+        ([an_undecided()], {"base": PERF}, "--against main --baselines perf"),
+        (
+            [an_undecided(code="too_few_sessions")],
+            {"base": PERF},
+            "ci-perf accept run.json --baselines perf --append",
+        ),
+        (
+            [an_undecided()],
+            {"interleaved": an_interleaved(ref="x; rm -rf ~", stopped="decided")},
+            "--against 'x; rm -rf ~' --budget 40m",
+        ),
+    ],
+)
+def test_a_command_names_the_run_the_base_and_the_baselines_that_were_judged(rows, more, command):
+    """Another file called run.json may hold another run's numbers; `$` is the end."""
+    (step,) = steps(*rows, **more)
 
-    assert step.endswith('ci-perf accept run.json --workload bert --append --reason "…"')
+    assert command in f"{step}$"
+
+
+@pytest.mark.parametrize(("commit", "ref"), [("ab" * 20, "ab" * 20), ("unknown", "COMMIT")])
+def test_two_runs_without_baselines_are_judged_against_the_commit_of_the_first(commit, ref):
+    base = a_side(label="before.json", source=Source(commit=commit, branch="main", dirty=False))
+    (step,) = steps(an_undecided(), base=base)
+
+    assert step.endswith(f"--suite standard --against {ref}")
+
+
+@pytest.mark.parametrize("limit", [0.0123, 0.1163, 0.2])
+def test_the_limit_to_write_down_is_large_enough_and_toml(limit):
+    noisy = (an_undecided(name, pairs=18, remedy=a_remedy(limit=limit)) for name in ("a", "b"))
+    (step,) = advice.list_steps(a_comparison(*noisy, **IN_PAIRS))
+
+    commands = [part for part in step if isinstance(part, Command)]
+    written = tomllib.loads(commands[-1])["step_time_s"]["limit"]
+    assert limit <= written <= 1.1 * limit
+
+
+@pytest.mark.parametrize("limit", [0.21, 25.0])
+def test_a_limit_that_would_promise_nothing_is_not_advised(limit):
+    (step,) = steps(an_undecided(pairs=18, remedy=a_remedy(limit=limit)), **IN_PAIRS)
+
+    assert step.endswith("Use a quieter machine.")
 
 
 def test_losses_that_differ_in_a_late_digit_are_shown_with_that_digit():
@@ -83,58 +174,92 @@ def test_losses_that_differ_in_a_late_digit_are_shown_with_that_digit():
 
 @pytest.mark.parametrize(("exit_code", "is_harmless"), [(0, True), (1, False)])
 def test_only_a_suspicion_that_fails_nothing_is_called_harmless(exit_code, is_harmless):
-    row = a_change("bert", Verdict.LIKELY_SLOWER, ratio=1.018)
-    (step,) = said(advice.list_steps(a_comparison(row, exit_code=exit_code)))
+    (step,) = steps(a_change("bert", Verdict.LIKELY_SLOWER, ratio=1.018), exit_code=exit_code)
 
     assert ("This is not proven, and does not " in step) is is_harmless
 
 
 def test_a_new_workload_says_why_its_base_could_not_be_launched():
-    (step,) = steps(an_uncompared("vit", Verdict.NEW, "no file vit.py"), a_change("bert"))
+    new = an_uncompared("vit", Verdict.NEW, "no file vit.py")
+    (step,) = steps(new, a_change("bert"))
 
     assert "No baseline yet: vit (the base could not be launched: no file vit.py)." in step
-    assert remarks.describe(an_uncompared("vit", Verdict.NEW, "no file vit.py")) == (
-        "no baseline yet, and the base could not be launched"
-    )
+    assert remarks.describe(new).endswith(", and the base could not be launched")
 
 
 @pytest.mark.parametrize("verdict", [Verdict.NEW, Verdict.INCONCLUSIVE])
-@pytest.mark.parametrize(
-    "blame",
-    [a_change("bert", Verdict.REGRESSED, ratio=1.2), a_numerics("bert", gate=True)],
-    ids=["regressed", "other numbers"],
-)
+@pytest.mark.parametrize("blame", [REGRESSED, a_numerics("bert", gate=True)])
 def test_what_pairs_blame_is_not_accepted_for_want_of_a_baseline(verdict, blame):
     rows = [an_uncompared(name, verdict, gate=False) for name in ("bert", "vit")]
 
     (first, second) = steps(*rows, blame)
-
     assert '--workload bert --reason "…"' in first
     assert "vit" in second
     assert "bert" not in second
 
 
-def test_where_pairs_blame_all_that_is_new_only_the_blame_is_left():
-    (step,) = steps(
-        an_uncompared("bert", Verdict.NEW), a_change("bert", Verdict.REGRESSED, ratio=1.2)
-    )
+def test_a_base_that_stopped_running_is_no_question_of_its_setup():
+    row = an_undecided(code="base_failed", note="Segfault", pairs=2, remedy=a_remedy(9))
+    (step,) = steps(row, **IN_PAIRS)
 
-    assert step.startswith("Regressed: bert")
-
-
-def test_a_baseline_that_has_moved_away_is_to_be_measured_anew():
-    comparison = a_comparison(
-        a_change(), stale=Stale(suspects=3, cleared=2, ratio=1.04), base=a_side(label="perf/x/s")
-    )
-    (step,) = said(advice.list_steps(comparison))
-
-    assert "ci-perf run --suite standard and then ci-perf accept run.json --baselines perf" in step
-    assert step.endswith('--replace --reason "…"')
+    assert "loader step time (after 2 pairs: Segfault)" in step
+    assert "setup" not in step
 
 
-def of_samples(*rows):
-    """Say what to do about samples: they have no run."""
-    return said(advice.list_steps(a_comparison(*rows, suite="samples", head=a_head(run=""))))
+@pytest.mark.parametrize(
+    ("kind", "cures"),
+    [
+        ("host", ["smaller batch", "gradient accumulation", "loader workers", "more memory"]),
+        ("limit", ["memory_limit_bytes", "smaller batch"]),
+    ],
+)
+def test_every_cure_of_too_little_memory_is_named(kind, cures):
+    (step,) = steps(an_uncompared("gpt", exhausted=Exhausted(kind=kind)))
+
+    assert [cure for cure in cures if cure not in step] == []
+
+
+# --- remarks on rows
+
+
+@pytest.mark.parametrize(
+    ("interval", "said"),
+    [
+        (Interval(low=0.97, high=1.0823), "no loss above 8.3 %"),
+        (Interval(low=0.97, high=11.0), "no loss above 1,000 %"),
+        (Interval(low=0.9, high=0.995), "no loss"),
+        (Interval(low=0.0, high=1e40), ""),
+        (None, ""),
+    ],
+)
+@pytest.mark.parametrize("code", ["spread", "too_few_pairs", "base_failed", "other_packages"])
+def test_a_row_without_an_answer_says_first_which_loss_it_excludes(interval, said, code):
+    first, *_ = remarks.describe(an_undecided(code=code, interval=interval)).split("; ")
+
+    assert first == said if said else "no loss" not in first
+
+
+@pytest.mark.parametrize(
+    ("metric", "ratio", "is_said"),
+    [
+        (metrics.STEP_TIME, 1.006, True),
+        (metrics.STEP_TIME, 0.996, False),
+        (metrics.HOST_RSS_PEAK, 1.006, False),
+    ],
+)
+def test_an_unchanged_time_says_that_its_workload_computes_more(metric, ratio, is_said):
+    signs = Signs(direction="worse", moved=("operators", "flops"))
+    row = a_change(metric=metric, ratio=ratio, signs=signs)
+
+    said = "also worse: operators per step, FLOPs per step" in remarks.describe(row)
+    assert said is is_said
+
+
+# --- samples of another tool
+
+
+def advise_samples(*rows):
+    return steps(*rows, suite="samples", head=a_head(run=""))
 
 
 NO_PAIRS = "Not decided without pairs: search. Launch base and head in turns in one job, and give "
@@ -154,54 +279,26 @@ NO_PAIRS = "Not decided without pairs: search. Launch base and head in turns in 
             an_undecided("search", pairs=2, code="too_few_pairs"),
             "Not decided by so few pairs: search (4 more).",
         ),
-        (
-            an_undecided("search", pairs=6, code="rounded"),
-            "Inconclusive, because the numbers are rounded too coarsely: search.",
-        ),
+        (an_undecided("search", pairs=6, code="rounded"), "Inconclusive, because the numbers are"),
+        (an_uncompared("search", metric="count", code="missing"), "Missing on the head: search"),
+        (an_uncompared("search", Verdict.NEW, metric="count"), "Only on the head: search count."),
+        (an_undecided("search", pairs=18, remedy=a_remedy(limit=0.1163)), "Not decided, and more"),
     ],
 )
 def test_what_samples_lack_is_said_without_a_command_of_ours(row, said):
-    (step,) = of_samples(row)
+    (step,) = advise_samples(row)
 
     assert step.startswith(said)
     assert "ci-perf" not in step
-
-
-def test_samples_of_noise_name_the_limit_that_their_pairs_can_hold():
-    (step,) = of_samples(an_undecided("search", pairs=18, remedy=a_remedy(limit=0.1163)))
-
-    assert step.endswith("a fixed number of threads or longer steps, or judge by --limit 0.12.")
-
-
-def test_a_metric_of_samples_without_a_partner_is_to_be_sampled():
-    gone = an_uncompared("a", Verdict.FAILED, metric="count", code="missing")
-    new = an_uncompared("b", Verdict.NEW, metric="count")
-
-    assert of_samples(gone, new) == [
-        "Missing on the head: a count. Sample it again, or remove it from the history.",
-        "Only on the head: b count. Sample the base, too.",
-    ]
+    assert ("judge by --limit 0.12." in step) is ("and more" in said)
 
 
 def test_samples_that_improved_or_stayed_ask_nothing():
-    assert of_samples(a_change("a", Verdict.IMPROVED), a_change("b")) == []
-    assert of_samples() == ["There is nothing to judge: the samples contain no workload."]
+    assert advise_samples(a_change("a", Verdict.IMPROVED), a_change("b")) == []
+    assert advise_samples() == ["There is nothing to judge: the samples contain no workload."]
 
 
 def test_a_suite_may_be_called_samples():
-    comparison = a_comparison(a_change("a", Verdict.REGRESSED, ratio=1.2), suite="samples")
+    (step,) = steps(a_change("a", Verdict.REGRESSED, ratio=1.2), suite="samples")
 
-    assert "ci-perf accept" in said(advice.list_steps(comparison))[0]
-
-
-@pytest.mark.parametrize(
-    ("kind", "cures"),
-    [
-        ("host", ["smaller batch", "gradient accumulation", "loader workers", "more memory"]),
-        ("limit", ["memory_limit_bytes", "smaller batch"]),
-    ],
-)
-def test_every_cure_of_too_little_memory_is_named(kind, cures):
-    (step,) = steps(an_uncompared("gpt", exhausted=Exhausted(kind=kind)))
-
-    assert [cure for cure in cures if cure not in step] == []
+    assert "ci-perf accept" in step

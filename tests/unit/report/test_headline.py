@@ -13,182 +13,142 @@ from tests.runs import a_reason
 from tests.unit.report import shapes
 
 EQUAL = Signs(direction="equal", equal=("operators",))
-BUSY = validity_of((a_reason("host_pressure", status=Status.DEGRADED),))
+BUSY = {"validity": validity_of((a_reason("host_pressure", status=Status.DEGRADED),))}
+MINUS = "\N{MINUS SIGN}"
 
 
-def first_line(*rows, **more):
-    return text(headline.summarise(a_comparison(*rows, **more)))
+def a_loss(workload, ratio=1.4, **more):
+    return a_change(workload, Verdict.REGRESSED, ratio=ratio, **more)
 
 
-def text(phrase):
-    return "".join(phrase)
+def likely(workload, ratio, **more):
+    return a_change(workload, Verdict.LIKELY_SLOWER, ratio=ratio, **more)
 
 
-def test_a_slowdown_is_named_once_whichever_clock_sees_it():
-    both, one = (
-        a_change(name, Verdict.REGRESSED, metric=metrics.STEP_CPU, ratio=1.2)
-        for name in ("both", "one")
-    )
-
-    line = first_line(a_change("both", Verdict.REGRESSED, ratio=1.3), both, one)
-
-    assert line == "❌ Act: slower: both +30.0 %, one CPU time of a step +20.0 %"
+def open_row(workload, ratio=1.01, **more):
+    return a_change(workload, Verdict.INCONCLUSIVE, ratio=ratio, **more)
 
 
-def test_less_scaling_is_told_as_less():
-    efficiency = {"metric": metrics.SCALING_EFFICIENCY, "base": 0.9, "head": 0.72}
-    row = a_change("ddp", Verdict.REGRESSED, ratio=1.25, **efficiency)
-
-    assert first_line(row) == "❌ Act: worse: ddp scaling efficiency \N{MINUS SIGN}20.0 %"
+def by_history(workload, ratio):
+    return open_row(workload, ratio, code="worse_by_history", drift=1.25, pairs=5)
 
 
-def test_of_many_only_the_worst_are_named():
-    rows = [a_change(f"w{i}", Verdict.REGRESSED, ratio=1.1 + i / 10) for i in range(5)]
-
-    assert first_line(*rows) == "❌ Act: slower: w4 +50.0 %, w3 +40.0 %, w2 +30.0 % and 2 more"
+def a_new(workload, note=""):
+    return an_uncompared(workload, Verdict.NEW, note)
 
 
-def test_what_is_open_is_named_and_nothing_is_called_certain():
-    rows = (
-        a_change("a", Verdict.INCONCLUSIVE),
-        a_change("b", Verdict.LIKELY_SLOWER, ratio=1.018),
-        a_change("c", Verdict.INCONCLUSIVE, ratio=0.8, code="history_alone"),
-        a_change("d", Verdict.INCONCLUSIVE, signs=EQUAL),
-    )
-
-    assert first_line(*rows) == (
-        "✅ Pass: no regression proven; suspected from its history alone: b +1.8 %; inconclusive: "
-        "a; inconclusive without a sign of a change: d"
-    )
+LATE = an_uncompared("a", Verdict.FAILED, f"{NO_RESULT_IN_TIME} of 300 s")
+SCALING = {"metric": metrics.SCALING_EFFICIENCY, "base": 0.9, "head": 0.72}
+CPU = {"metric": metrics.STEP_CPU}
+A_GAIN = open_row("c", 0.8, code="history_alone")
+NO_SIGN = open_row("a", signs=EQUAL, interval=Interval(low=0.98, high=1.03))
+WIDER = a_change("b", limit=0.05, interval=Interval(low=0.97, high=1.0412))
+LACK = "judged for lack of a baseline"
+EXCLUDES = "no regression proven, and no loss above"
 
 
-def test_a_pass_without_every_answer_says_the_worst_loss_that_no_row_has():
-    rows = (
-        a_change("a", Verdict.INCONCLUSIVE, signs=EQUAL, interval=Interval(low=0.98, high=1.03)),
-        a_change("b", limit=0.05, interval=Interval(low=0.97, high=1.0412)),
-    )
+def case(line, *rows, **more):
+    return line, a_comparison(*rows, **more)
 
-    assert first_line(rows[0]) == (
-        "✅ Pass: no regression proven, and no loss above 3 %; inconclusive without a sign of a "
-        "change: a"
-    )
-    assert "no regression proven, and no loss above 4.2 %;" in first_line(*rows)
+
+@pytest.mark.parametrize(
+    ("line", "comparison"),
+    [
+        case(
+            "❌ Act: slower: both +30.0 %, one CPU time of a step +20.0 %",
+            *(a_loss("both", 1.3), a_loss("both", 1.2, **CPU), a_loss("one", 1.2, **CPU)),
+        ),
+        case(
+            f"❌ Act: worse: ddp scaling efficiency {MINUS}20.0 %", a_loss("ddp", 1.25, **SCALING)
+        ),
+        case(
+            "❌ Act: slower: w4 +50.0 %, w3 +40.0 %, w2 +30.0 % and 2 more",
+            *(a_loss(f"w{i}", 1.1 + i / 10) for i in range(5)),
+        ),
+        case(
+            "✅ Pass: no regression proven; suspected from its history alone: b +1.8 %; "
+            "inconclusive: a; inconclusive without a sign of a change: d",
+            *(open_row("a"), likely("b", 1.018), A_GAIN, open_row("d", signs=EQUAL)),
+        ),
+        case(f"✅ Pass: {EXCLUDES} 3 %; inconclusive without a sign of a change: a", NO_SIGN),
+        case(f"✅ Pass: {EXCLUDES} 4.2 %; inconclusive: a", open_row("a"), WIDER),
+        case(
+            "❓ Unknown: looks worse, not proven: c +8.0 %; "
+            "no answer, and one is required: a +0.4 %",
+            *(open_row("a", 1.004, pairs=18, require=True), open_row("c", 1.08)),
+        ),
+        case(
+            "❓ Unknown: looks worse, not proven: a +12.0 %, b +8.0 %",
+            *(likely("a", 1.12), open_row("b", 1.08), open_row("near")),
+        ),
+        case(
+            "❓ Unknown: looks worse, not proven: gpt +40.0 %, bert +25.0 % by its history",
+            *(by_history("bert", 0.96), by_history("gpt", 1.4)),
+        ),
+        case("✅ Pass: no regression", a_loss("mlp", gate=False), exit_code=0),
+        case("✅ Pass: slower: mlp +40.0 %", a_loss("mlp"), exit_code=0),
+        case("❌ Act: looks worse, not proven: mlp +40.0 %", likely("mlp", 1.4), exit_code=1),
+        case("❌ Act: failed: b", LATE, an_uncompared("b", note="ImportError"), **BUSY),
+        case("❌ Act: failed: a", LATE, a_change()),
+        case(
+            "❓ Unknown: likely slower: gpt +30.0 %; the machine was too busy for a verdict",
+            likely("gpt", 1.3, code="spread"),
+            **BUSY,
+        ),
+        case(
+            "❓ Unknown: looks worse, not proven: gpt +30.0 %",
+            open_row("gpt", 1.3, code="other_packages"),
+            **BUSY,
+        ),
+        case(f"✅ Pass: no regression; not {LACK}: new", a_change("x"), a_new("new"), a_new("x")),
+        case(f"❓ Unknown: not {LACK}: new", a_change("mlp"), a_new("new"), exit_code=3),
+        case(
+            f"❓ Unknown: nothing was {LACK}: new; nothing was {LACK} and of a base that could be "
+            "launched: it",
+            *(a_new("it", "ForeignCodeError: another it"), a_new("new")),
+            exit_code=3,
+        ),
+        case(
+            "❓ Unknown: the notes below say why these numbers decide nothing",
+            a_change(),
+            exit_code=3,
+        ),
+    ],
+)
+def test_the_first_line_says_the_worst_and_calls_nothing_more_certain_than_it_is(line, comparison):
+    assert "".join(headline.summarise(comparison)) == line
 
 
 @pytest.mark.parametrize(
     "other",
     [
-        a_change("b", Verdict.INCONCLUSIVE, interval=None, ratio=1.0),
-        a_change("b", Verdict.INCONCLUSIVE, ratio=1.0, interval=Interval(low=0.0, high=12.0)),
-        a_change("b", Verdict.LIKELY_SLOWER, ratio=1.018),
+        open_row("b", 1.0, interval=None),
+        open_row("b", 1.0, interval=Interval(low=0.0, high=12.0)),
+        likely("b", 1.018),
     ],
     ids=["unknown", "absurd", "suspected"],
 )
 def test_a_pass_excludes_no_loss_where_one_row_does_not(other):
-    line = first_line(a_change("a", Verdict.INCONCLUSIVE, ratio=1.0), other)
+    line = "".join(headline.summarise(a_comparison(open_row("a", 1.0), other)))
 
     assert line.startswith("✅ Pass: no regression proven; ")
-
-
-def test_where_an_answer_is_required_its_lack_is_what_is_unknown():
-    required = a_change("a", Verdict.INCONCLUSIVE, ratio=1.004, pairs=18, require=True)
-    worse = a_change("c", Verdict.INCONCLUSIVE, ratio=1.08)
-
-    assert first_line(required, worse) == (
-        "❓ Unknown: looks worse, not proven: c +8.0 %; no answer, and one is required: a +0.4 %"
-    )
-
-
-def test_what_looks_worse_than_its_limit_is_one_list_whatever_lacks_for_a_proof():
-    rows = (
-        a_change("a", Verdict.LIKELY_SLOWER, ratio=1.12),
-        a_change("b", Verdict.INCONCLUSIVE, ratio=1.08),
-        a_change("near", Verdict.INCONCLUSIVE, ratio=1.01),
-    )
-
-    assert first_line(*rows) == "❓ Unknown: looks worse, not proven: a +12.0 %, b +8.0 %"
-
-
-def test_what_is_worse_by_its_history_alone_says_how_far():
-    by_history = {"code": "worse_by_history", "drift": 1.25, "pairs": 5}
-    near, far = (
-        a_change(name, Verdict.INCONCLUSIVE, ratio=ratio, **by_history)
-        for name, ratio in (("bert", 0.96), ("gpt", 1.4))
-    )
-
-    assert first_line(near, far) == (
-        "❓ Unknown: looks worse, not proven: gpt +40.0 %, bert +25.0 % by its history"
-    )
-    assert "worse than its history (+25.0 %)" in remarks.describe(near)
-
-
-@pytest.mark.parametrize(
-    ("verdict", "more", "exit_code", "line"),
-    [
-        (Verdict.REGRESSED, {"gate": False}, 0, "✅ Pass: no regression"),
-        (Verdict.REGRESSED, {}, 0, "✅ Pass: slower: mlp +40.0 %"),
-        (Verdict.LIKELY_SLOWER, {}, 1, "❌ Act: looks worse, not proven: mlp +40.0 %"),
-    ],
-    ids=["no gate", "fail_on lets it pass", "fail_on fails it"],
-)
-def test_gate_and_fail_on_say_whether_a_loss_asks_to_act(verdict, more, exit_code, line):
-    assert first_line(a_change(verdict=verdict, ratio=1.4, **more), exit_code=exit_code) == line
-
-
-def test_a_workload_that_failed_for_another_reason_is_mended_on_a_busy_machine_too():
-    late = an_uncompared("a", Verdict.FAILED, f"{NO_RESULT_IN_TIME} of 300 s")
-    broken = an_uncompared("b", Verdict.FAILED, "ImportError")
-
-    assert first_line(late, broken, validity=BUSY) == "❌ Act: failed: b"
-    assert first_line(late, a_change()) == "❌ Act: failed: a"
-
-
-def test_a_likely_loss_is_unknown_and_says_how_large_it_looks():
-    row = a_change("gpt", Verdict.LIKELY_SLOWER, ratio=1.3, code="spread")
-
-    assert first_line(row, validity=BUSY).endswith(
-        "likely slower: gpt +30.0 %; the machine was too busy for a verdict"
-    )
-
-
-def test_no_busy_machine_is_blamed_for_what_other_packages_hide():
-    row = a_change("gpt", Verdict.INCONCLUSIVE, ratio=1.3, code="other_packages")
-
-    assert first_line(row, validity=BUSY) == "❓ Unknown: looks worse, not proven: gpt +30.0 %"
 
 
 def test_a_run_that_cannot_be_trusted_blames_nobody():
     invalid = shapes.invalid()
     rows = (*invalid.rows, an_uncompared("conv", Verdict.FAILED))
+    distrusted = msgspec.structs.replace(invalid, rows=rows)
 
-    assert text(headline.summarise(msgspec.structs.replace(invalid, rows=rows))) == (
+    assert "".join(headline.summarise(distrusted)) == (
         "❓ Unknown: this run cannot be trusted; failed or missing: conv"
     )
 
 
-def test_who_was_not_judged_is_named_beside_a_pass_but_not_who_was_judged_by_pairs():
-    new = (an_uncompared("new", Verdict.NEW), an_uncompared("mlp", Verdict.NEW))
-
-    assert first_line(a_change("mlp"), *new) == (
-        "✅ Pass: no regression; not judged for lack of a baseline: new"
-    )
-    assert first_line(a_change("mlp"), *new, exit_code=3) == (
-        "❓ Unknown: not judged for lack of a baseline: new"
-    )
-    tried = an_uncompared("it", Verdict.NEW, "ForeignCodeError: another it")
-    assert first_line(tried, *new, exit_code=3) == (
-        "❓ Unknown: nothing was judged for lack of a baseline: new, mlp; nothing was judged for "
-        "lack of a baseline and of a base that could be launched: it"
-    )
-
-
-def test_numbers_that_are_not_believed_lead_to_the_notes():
-    line = first_line(a_change(), exit_code=3)
-
-    assert line == "❓ Unknown: the notes below say why these numbers decide nothing"
-
-
 def test_a_part_of_the_suite_is_said_to_be_a_part():
-    counts = text(headline.count_rows(a_comparison(a_change(), selection=("mlp",))))
+    counts = "".join(headline.count_rows(a_comparison(a_change(), selection=("mlp",))))
 
     assert "1 selected workload," in counts
+
+
+def test_a_row_that_is_worse_by_its_history_alone_says_how_far():
+    assert "worse than its history (+25.0 %)" in remarks.describe(by_history("bert", 0.96))

@@ -1,39 +1,64 @@
+"""What stands before the table: what else moved, and how far the machine is trusted."""
+
+import msgspec
 import pytest
 
 from ci_perf.model import metrics
-from ci_perf.model.comparison import Interval, Stale, Verdict, WholeSuite
-from ci_perf.report import notices
-from tests.comparisons import a_change, a_comparison
+from ci_perf.model.comparison import Difference, Interval, Stale, Verdict, WholeSuite
+from ci_perf.model.validity import Reason, Status, Validity
+from ci_perf.report import commands, html, markdown, notices, remarks, terminal
+from tests.comparisons import a_change, a_comparison, a_head, an_interleaved
+from tests.runs import an_image
+from tests.unit.report import shapes
 from tests.unit.report.parts import a_cleared
 
-
-def said(*rows, **more):
-    return ["".join(phrase) for phrase in notices.list_notices(a_comparison(*rows, **more))]
-
-
-def test_one_suspect_that_pairs_cleared_is_named():
-    (notice,) = said(a_cleared("bert", 1.041), a_change("mlp"))
-
-    assert "1 suspected metric differs from its history, but not from the base" in notice
-    assert "bert step time (+4.1 %). The cause is the machine or the baseline" in notice
+MINUS = "\N{MINUS SIGN}"
+OLD, NEW = "pytorch@sha256:417bd75df636", "pytorch@sha256:6acf597eeb8e"
+MAY_EXPLAIN = ". This may explain a change below."
+MAY_HIDE = "This may explain a change below, or hide one."
+BASE_WAS_NOT = "the base was not: torch 2.12.0 → 2.13.0"
+TORCH = {"torch": ("2.12.0", "2.13.0")}
 
 
-def test_the_suspect_that_moved_furthest_is_named_first_and_many_are_counted():
-    (notice,) = said(*(a_cleared(f"w{i}", 1 + (i - 3) / 100) for i in range(8)))
-
-    assert "8 suspected metrics differ from their history" in notice
-    assert "job: w7 step time (+4.0 %), w0 step time (\N{MINUS SIGN}3.0 %)," in notice
-    assert " and 3 more." in notice
-
-
-def test_a_cleared_suspect_of_which_more_is_better_shows_how_itself_has_moved():
-    (notice,) = said(a_cleared("ddp", 1.25, metric=metrics.SCALING_EFFICIENCY))
-
-    assert "ddp scaling efficiency (\N{MINUS SIGN}20.0 %)" in notice
+def differing(*rows, **facts):
+    """Two sides whose environments differ by these facts, each (base, head)."""
+    found = [
+        Difference(field=name, base=base, head=head) for name, (base, head) in sorted(facts.items())
+    ]
+    return a_comparison(*(rows or (a_change(),)), differences=tuple(found))
 
 
-def test_a_cleared_metric_that_fails_nobody_stays_in_its_fold():
-    assert said(a_cleared("bert", 1.041, gate=False)) == []
+def said(comparison):
+    return ["".join(phrase) for phrase in notices.list_notices(comparison)]
+
+
+@pytest.mark.parametrize(
+    ("rows", "more", "parts"),
+    [
+        (
+            [a_cleared("ddp", 1.25, metric=metrics.SCALING_EFFICIENCY)],
+            {},
+            [f"ddp scaling efficiency ({MINUS}20.0 %)"],
+        ),
+        ([a_cleared("bert", 1.041, gate=False)], {}, []),
+        (
+            [a_cleared("a", 1.04), a_cleared("b", 1.05), a_cleared("c", 0.95)],
+            {"stale": Stale(suspects=4, cleared=2, ratio=1.045)},
+            ["3 of 4 suspected metrics do not differ", "2 of them are slower"],
+        ),
+        (
+            [a_change(verdict=Verdict.LIKELY_SLOWER, ratio=1.1)],
+            {"exit_code": 1},
+            ["Nothing is proven: the job fails because fail_on asks"],
+        ),
+    ],
+    ids=["more is better", "no gate", "the other way", "fail_on"],
+)
+def test_what_pairs_cleared_is_named_where_it_could_have_failed_the_job(rows, more, parts):
+    found = said(a_comparison(*rows, **more))
+
+    assert len(found) == bool(parts)
+    assert [part for part in parts if part not in found[0]] == []
 
 
 @pytest.mark.parametrize(
@@ -47,24 +72,9 @@ def test_a_cleared_metric_that_fails_nobody_stays_in_its_fold():
 def test_only_times_are_slow(metric, ratio, word):
     rows = [a_cleared(f"w{i}", ratio, metric=metric) for i in range(2)]
 
-    (notice,) = said(*rows, stale=Stale(suspects=2, cleared=2, ratio=ratio))
+    (notice,) = said(a_comparison(*rows, stale=Stale(suspects=2, cleared=2, ratio=ratio)))
 
     assert f"are {word} than in the history" in notice
-
-
-def test_a_suspect_that_moved_the_other_way_is_not_counted_with_the_rest():
-    rows = [a_cleared("a", 1.04), a_cleared("b", 1.05), a_cleared("c", 0.95)]
-
-    (notice,) = said(*rows, stale=Stale(suspects=4, cleared=2, ratio=1.045))
-
-    assert "3 of 4 suspected metrics do not differ" in notice
-    assert "2 of them are slower" in notice
-
-
-def test_a_job_that_fails_without_a_proof_says_who_asked_for_that():
-    (notice,) = said(a_change(verdict=Verdict.LIKELY_SLOWER, ratio=1.1), exit_code=1)
-
-    assert "Nothing is proven: the job fails because fail_on asks" in notice
 
 
 def test_the_whole_suite_is_shown_where_a_time_has_no_answer():
@@ -73,8 +83,150 @@ def test_the_whole_suite_is_shown_where_a_time_has_no_answer():
     )
     undecided = a_change(verdict=Verdict.INCONCLUSIVE, code="spread")
 
-    (notice,) = said(undecided, whole_suite=whole)
+    (notice,) = said(a_comparison(undecided, whole_suite=whole))
 
     assert "The whole suite: +0.4 % [" in notice
     assert "the mean of the 12 workloads that were launched in 60 pairs" in notice
-    assert said(a_change(), whole_suite=whole) == []
+    assert said(a_comparison(a_change(), whole_suite=whole)) == []
+
+
+# --- what differs between two environments
+
+
+@pytest.mark.parametrize(
+    ("facts", "notices_of_it"),
+    [
+        ({}, []),
+        ({"image": (OLD, NEW)}, [f"⚠️ Image changed: {OLD} → {NEW}{MAY_EXPLAIN}"]),
+        (
+            {"image": ("none", NEW)} | TORCH,
+            [f"⚠️ The head was measured in a container ({NEW}), {BASE_WAS_NOT}{MAY_EXPLAIN}"],
+        ),
+        (
+            {"image": (OLD, "none")},
+            [
+                f"⚠️ The base was measured in a container ({OLD}), the head was not{MAY_EXPLAIN}",
+            ],
+        ),
+        (
+            {"packages": ("0" * 16, "1" * 16)},
+            [f"⚠️ The environment differs: other installed packages. {MAY_HIDE}"],
+        ),
+    ],
+    ids=["nothing", "another image", "head's", "base's", "packages"],
+)
+def test_what_differs_is_told_with_what_came_with_an_image(facts, notices_of_it):
+    assert said(differing(**facts)) == notices_of_it
+
+
+def test_baselines_of_several_images_are_all_named():
+    images = tuple(Difference(field="image", base=base, head=NEW) for base in (OLD, "none"))
+    (found,) = said(a_comparison(a_change(), differences=images))
+
+    assert found == f"⚠️ Image changed: {OLD} → {NEW}, none → {NEW}{MAY_EXPLAIN}"
+
+
+def test_every_form_of_the_report_says_it_before_its_table():
+    found = differing(image=(OLD, NEW), **TORCH)
+    forms = (
+        markdown.render(found),
+        html.comparison(found),
+        terminal.render(found, width=200, color=False),
+    )
+
+    for text in forms:
+        assert "Image changed" in text
+        assert text.index("Image changed") < text.index("step time")
+
+
+@pytest.mark.parametrize(
+    ("facts", "files", "opening"),
+    [
+        (
+            {"packages": ("0" * 16, "1" * 16)},
+            ("requirements.txt", "uv.lock"),
+            "⚠️ This change alters requirements.txt, uv.lock, and the installed",
+        ),
+        (
+            {},
+            ("pyproject.toml", ".github/workflows/perf.yml"),
+            "ℹ️ This change alters pyproject.toml, and the installed packages",  # noqa: RUF001
+        ),
+        ({}, (".github/workflows/perf.yml",), None),
+    ],
+    ids=["installed", "asked for", "of a CI"],
+)
+def test_packages_that_the_change_may_have_brought_are_left_to_the_history(facts, files, opening):
+    how = an_interleaved(dependencies=files)
+    found = said(msgspec.structs.replace(differing(**facts), interleaved=how))
+
+    assert [each.startswith(opening) for each in found] == [True] * bool(opening)
+
+
+def test_a_row_that_other_packages_may_have_moved_says_how_far_its_history_is():
+    gain = a_change(code="other_packages", ratio=1.0, drift=0.9)
+    loss = a_change(verdict=Verdict.INCONCLUSIVE, code="other_packages", ratio=1.3, drift=1.3)
+
+    assert f"its history had other packages ({MINUS}10.0 %); the base was" in remarks.describe(gain)
+    assert "its history had other packages; the base was" in remarks.describe(loss)
+
+
+@pytest.mark.parametrize("image", [None, an_image(engine="podman")])
+def test_a_container_is_named_as_it_was_asked_for_and_measures_again(image):
+    """With its registry, its tag and the beginning of its digest."""
+    comparison = a_comparison(a_change(), head=a_head(image=image))
+    row = "| Image | `none` | `ghcr.io/us/perf:2.13@sha256:fedcba987654` |"
+
+    assert (row in markdown.render(comparison)) is bool(image)
+    for command in (
+        commands.measure(comparison),
+        commands.check_by_pairs(comparison.rows, comparison),
+    ):
+        assert ("--runner podman" in command) is bool(image)
+
+
+# --- whether the machine can be trusted
+
+
+@pytest.mark.parametrize(
+    ("workloads", "text"),
+    [
+        (("", "nap", "", "nap", "mlp"), "host_pressure: busy; also nap, mlp"),
+        (("nap", "", "nap", "mlp"), "host_pressure (nap): busy; also mlp"),
+        (("nap", "nap", ""), "host_pressure (nap): busy"),
+    ],
+)
+def test_a_reason_names_the_others_whom_it_concerns_each_once(workloads, text):
+    reasons = tuple(
+        Reason(code="host_pressure", status=Status.DEGRADED, detail="busy", workload=name)
+        for name in workloads
+    )
+    validity = Validity(status=Status.DEGRADED, reasons=reasons)
+
+    _, reason = notices.list_reasons_to_distrust(a_comparison(a_change(), validity=validity))
+    assert "".join(reason) == text
+
+
+@pytest.mark.parametrize(
+    ("codes", "text"),
+    [
+        (["canary_moved_no_gate"], "Times are judged all the same, as suite.toml asks:"),
+        (["incomplete"], "⚠️ Some measurements did not finish"),
+        (["canary_moved"], "memory and counts are:"),
+        (["canary_moved", "host_pressure"], "other findings about the machine:"),
+        (["host_pressure"], "busy with other work"),
+    ],
+)
+def test_the_machine_is_blamed_for_no_more_than_what_was_found(codes, text):
+    reasons = tuple(Reason(code=one, status=Status.DEGRADED, detail="x") for one in codes)
+    validity = Validity(status=Status.DEGRADED, reasons=reasons)
+    comparison = a_comparison(a_change(), validity=validity)
+
+    assert text in "".join(notices.list_reasons_to_distrust(comparison)[0])
+
+
+def test_canaries_that_moved_with_the_image_do_not_blame_the_machine_alone():
+    other = Difference(field="image", base="a@sha256:0", head="b@sha256:1")
+    moved = msgspec.structs.replace(shapes.canary_moved(), differences=(other,))
+
+    assert "changed, or the image makes the difference" in markdown.render(moved)
