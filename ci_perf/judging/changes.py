@@ -2,7 +2,7 @@
 
 import math
 import statistics
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import msgspec
@@ -13,7 +13,6 @@ from ci_perf.judging.metric_values import Sessions
 from ci_perf.judging.noisy_metrics import Decision, Needs, NoisyMetric
 from ci_perf.judging.policy import PAIRS_FOR_RANGES, Policy
 from ci_perf.model.comparison import (
-    MOST_OF_HISTORY,
     Change,
     Code,
     Interval,
@@ -90,17 +89,6 @@ def _as_proven(judgement: Judgement) -> Judgement:
         return judgement
     proven = msgspec.structs.replace(change, verdict=candidate.said, code=Code.BEYOND_LIMIT)
     return replace(judgement, change=msgspec.structs.replace(proven, remedy=None))
-
-
-def with_history(judgements: Iterable[Judgement]) -> Iterator[Change]:
-    """Yield the changes, each with the centres of the last sessions of its base."""
-    for judgement in judgements:
-        candidate, change = judgement.candidate, judgement.change
-        if change is not None:
-            sessions = candidate.history.current[-MOST_OF_HISTORY:] if candidate.history else ()
-            # As exact as a baseline: what a person sees needs no more.
-            centres = (float(f"{candidate.centre([session]):.4g}") for session in sessions)
-            yield msgspec.structs.replace(change, history=tuple(centres))
 
 
 def count_suspects(candidates: Sequence[Candidate]) -> int:

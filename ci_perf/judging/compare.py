@@ -66,7 +66,8 @@ def compare(
     validity = validity_of((*base.validity.reasons, *head.validity.reasons, *moved))
     asked = _candidates(histories, head, limits, moved)
     judgements = changes.judge(asked, suspects=_suspects(head), check=head.check)
-    judged = list(contradictions.mark(changes.with_history(judgements), asked))
+    known = (judgement.change for judgement in judgements if judgement.change is not None)
+    judged = list(contradictions.mark(known, asked))
     noted = signs.read(
         [
             *_trusted(judged, validity),

@@ -14,8 +14,9 @@ def mark(judged: Iterable[Change], asked: Sequence[Candidate]) -> Iterator[Chang
     """Yield the changes; where one side proves a gain and the other a loss, with the history's."""
     alone = [replace(each, pairs=(), cycles=(), earlier=(), said=None) for each in asked]
     by_history = {
-        (each.workload, each.metric): each.interval
-        for each in changes.with_history(changes.judge([each for each in alone if each.history]))
+        (known.change.workload, known.change.metric): known.change.interval
+        for known in changes.judge([each for each in alone if each.history])
+        if known.change is not None
     }
     for change in judged:
         known = by_history.get((change.workload, change.metric))

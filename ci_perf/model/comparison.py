@@ -27,9 +27,6 @@ from ci_perf.model.run import Interleaved, Source, Tool
 from ci_perf.model.summary import Numbers
 from ci_perf.model.validity import Validity
 
-# How many sessions of the base a change shows, to people alone.
-MOST_OF_HISTORY = 20
-
 
 class Verdict(Enum):
     """What is said of a row, the worst first; its `Code` says why."""
@@ -155,8 +152,7 @@ class Change(Struct, tag_field="row", tag="change", frozen=True, kw_only=True):
     another one. ``note`` is foreign text: why the base could not be launched. ``signs`` is ``None``
     for exact metrics, and where these say nothing. ``explanation`` is on one row of time
     and one of memory at most. ``contrary`` is the interval of the history where pairs prove a gain
-    and it a loss, or the other way round. ``history`` has the centres of the base's last sessions
-    of the current epoch, oldest first; no verdict depends on either.
+    and it a loss, or the other way round. No verdict depends on it.
     """
 
     workload: Name
@@ -186,7 +182,6 @@ class Change(Struct, tag_field="row", tag="change", frozen=True, kw_only=True):
     signs: Signs | None = None
     explanation: Explanation | None = None
     contrary: Interval | None = None
-    history: Annotated[tuple[Amount, ...], msgspec.Meta(max_length=MOST_OF_HISTORY)] = ()
 
 
 class Uncompared(Struct, tag_field="row", tag="uncompared", frozen=True, kw_only=True):

@@ -8,7 +8,7 @@ from ci_perf.model.comparison import Change, Severity, Verdict, severity_of
 from ci_perf.model.suite import Limit, Limits
 from ci_perf.model.validity import Reason, Status, Validity
 from tests.comparisons import verdicts_of
-from tests.histories import in_turns, judged, pairs, sessions_of
+from tests.histories import in_turns, judged, pairs
 from tests.runs import (
     MIB,
     SLOW,
@@ -290,11 +290,3 @@ def test_one_cold_compilation_per_session_is_judged_by_its_tolerance(head_s, ver
     comparison = judged(compiled(10.0), compiled(head_s))
     assert verdicts_of(comparison, "a")["compile_cold_s"] is verdict
     assert comparison.exit_code == ExitCode.OK
-
-
-def test_a_change_shows_the_centres_of_the_last_twenty_sessions_of_its_base():
-    days = [1.0 + day / 1000 for day in range(25)]
-    comparison = judged(sessions_of(days=days), a_run(a_measured("w", *STEADY)))
-
-    (step,) = [row for row in comparison.rows if row.metric == "step_time_s"]
-    assert step.history == pytest.approx([1e-3 * day for day in days[5:]], rel=1e-3)
