@@ -85,27 +85,23 @@ def _summarise_row(row: Row) -> dict[str, object]:
         "verdict": row.verdict.value,
         "code": row.code.value,
     }
+    numbers: dict[str, float | None] = {}
     if isinstance(row, Numerics):
-        said |= {
-            "gate": row.gate,
-            "difference": _rounded(row.difference),
-            "limit": _rounded(row.tolerance),
-        }
+        numbers = {"difference": row.difference, "limit": row.tolerance}
     if isinstance(row, Change):
-        low, high = (row.interval.low, row.interval.high) if row.interval else (None, None)
-        said |= {
-            "gate": row.gate,
-            "ratio": _rounded(row.ratio),
-            "low": _rounded(low),
-            "high": _rounded(high),
-            "limit": _rounded(row.limit),
-            "smallest_detectable": _rounded(row.smallest_detectable),
+        numbers = {
+            "ratio": row.ratio,
+            "low": row.interval.low if row.interval else None,
+            "high": row.interval.high if row.interval else None,
+            "limit": row.limit,
+            "smallest_detectable": row.smallest_detectable,
             "pairs": row.pairs,
-            "drift": _rounded(row.drift),
+            "drift": row.drift,
         }
+    if numbers:
+        said["gate"] = row.gate
+    for name, number in numbers.items():
+        # Six digits: far below any noise.
+        is_exact = number is None or isinstance(number, int)
+        said[name] = number if is_exact else float(f"{number:.6g}")
     return said
-
-
-def _rounded(number: float | None) -> float | None:
-    """Six digits: far below any noise."""
-    return None if number is None else float(f"{number:.6g}")

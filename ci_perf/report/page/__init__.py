@@ -37,8 +37,8 @@ from ci_perf.report import (
     provenance,
     table_rows,
     tables,
-    units,
 )
+from ci_perf.report.cells import RowWords
 from ci_perf.report.escape import Command, Emphasis, Markdown, Sentence, Words
 from ci_perf.report.page import canaries, launches, scales, waits
 from ci_perf.report.page.launches import Launches
@@ -74,10 +74,7 @@ class PageRow:
     shape: str
     verdict: str
     workload: Sentence
-    title: str
-    values: str
-    change: str
-    why: tuple[str, ...]
+    words: RowWords
     output: str
     rule: Picture | None
     drawn: Picture | None
@@ -138,44 +135,23 @@ def _tone(row: Row) -> str:
 def _make_row(
     row: Row, axis: scales.ChangeAxis, values: Mapping[tuple[str, str], Launches]
 ) -> PageRow:
-    shown = cells.describe(row)
     # A workload without a partner, such as a new one, shows its step time.
     metric = phrases.metric(row) or phrases.STEP_TIME
-    of_row = values.get((row.workload, metric))
-    shown_launches = of_row.shown() if of_row else Launches()
-    tone = _tone(row)
+    every = values.get((row.workload, metric), Launches())
+    drawn, tone = every.shown(), _tone(row)
     return PageRow(
         tone=tone,
         shape=_SHAPES[tone],
         verdict=severity_of(row).value,
         workload=Sentence(row.workload),
-        title=shown.metric,
-        values="" if shown.values == units.NOTHING else shown.values,
-        change=shown.change if shown.change != units.NOTHING else "",
-        why=tuple(
-            part
-            for part in (
-                _limit(shown.limit),
-                shown.evidence,
-                shown.remark,
-                Sentence(shown.note),
-            )
-            if part
-        ),
+        words=cells.describe(row),
         output=escape.tail(row.output) if isinstance(row, Uncompared) else "",
         rule=axis.picture(row) if isinstance(row, Change) else None,
-        drawn=launches.picture(shown_launches, metric),
-        count=shown_launches.count,
-        left_out=(of_row.count if of_row else 0) - shown_launches.count,
+        drawn=launches.picture(drawn, metric),
+        count=drawn.count,
+        left_out=every.count - drawn.count,
         is_gating=not isinstance(row, Change) or row.gate,
     )
-
-
-def _limit(limit: Words) -> Words:
-    """Name what the number is."""
-    if limit == units.NOTHING:
-        return Words("")
-    return limit if limit.startswith("exact") else Words(f"limit {limit}")
 
 
 # --- the template
@@ -236,6 +212,7 @@ def environment() -> jinja2.Environment:
     )
     known.filters |= {
         "phrase": _render_phrase,
+        "sentence": Sentence,
         "kind": lambda block: type(block).__name__,
         "visible": tables.clean_lines,
     }
