@@ -5,7 +5,6 @@ behind them, or stop reading. stdout that cannot be written is remembered and an
 code 3; nobody listening to stderr is no failure.
 """
 
-import codecs
 import io
 import os
 import sys
@@ -47,11 +46,6 @@ def say_error(error: CiPerfError) -> None:
 def in_color() -> bool:
     """Whether stdout wants colour: a terminal, and nobody said no (https://no-color.org)."""
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
-
-
-def is_ascii() -> bool:
-    """Whether stdout may show no more than ASCII: anything but UTF-8."""
-    return codecs.lookup(sys.stdout.encoding or "ascii").name != "utf-8"
 
 
 def width() -> int:

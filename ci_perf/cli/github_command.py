@@ -14,8 +14,9 @@ from ci_perf.github import actions
 from ci_perf.github.client import Access, Client
 from ci_perf.pull_request import bot, check_record, publish, rejudge, reports
 from ci_perf.pull_request.bot import BotOptions
-from ci_perf.pull_request.rejudge import JudgeOptions, MeasuredPull
+from ci_perf.pull_request.rejudge import JudgeOptions
 from ci_perf.pull_request.reports import PublishOptions, Report
+from ci_perf.pull_request.trust import MeasuredPull
 from ci_perf.report import escape
 from ci_perf.system import files
 

@@ -49,8 +49,7 @@ def emit_comparison(comparison: Comparison, form: str | None, target: Path | Non
 
         emit_frame(frame.of_comparison(comparison), form, target)
     else:
-        is_ascii = target is None and console.is_ascii()
-        console.emit(_text(comparison, form, is_ascii=is_ascii), output=target)
+        console.emit(_text(comparison, form), output=target)
     if target is not None:
         console.say(_told(comparison, target))
 
@@ -58,18 +57,17 @@ def emit_comparison(comparison: Comparison, form: str | None, target: Path | Non
 def _told(comparison: Comparison, target: Path) -> str:
     from ci_perf.report import terminal
 
-    return f"{terminal.first_line(comparison)}\nreport: {target}\nexit code: {comparison.exit_code}"
+    headline = terminal.render_headline(comparison)
+    return f"{headline}\nreport: {target}\nexit code: {comparison.exit_code}"
 
 
-def _text(comparison: Comparison, form: str, *, is_ascii: bool) -> str:
+def _text(comparison: Comparison, form: str) -> str:
     if form == "json":
         return codec.encode(comparison)
     if form == "terminal":
         from ci_perf.report import terminal
 
-        return terminal.render(
-            comparison, width=console.width(), color=console.in_color(), is_ascii=is_ascii
-        )
+        return terminal.render(comparison, width=console.width(), color=console.in_color())
     from ci_perf.report import markdown
 
     return markdown.render(comparison)

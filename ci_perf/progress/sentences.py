@@ -10,6 +10,7 @@ from ci_perf.model.comparison import Comparison
 from ci_perf.model.run import Failed
 from ci_perf.report import escape, phrases
 from ci_perf.report import headline as headlines
+from ci_perf.report.sentences import write
 from ci_perf.report.units import numbered
 from ci_perf.session import Forecast
 from ci_perf.session.schedule import PAIRS_FOR_ALARM
@@ -84,7 +85,7 @@ def describe(failed: Failed) -> str:
     """Say what failed, with its last lines, and what helps where memory ran out."""
     lines = [headline(failed), *escape.quoted(failed.reason), *escape.quoted(failed.output)]
     if failed.exhausted:
-        lines.append(f"next: {phrases.OUT_OF_MEMORY[failed.exhausted.kind]}")
+        lines.append(f"next: {write('out_of_memory', kind=failed.exhausted.kind)}")
     return "\n".join(lines)
 
 
@@ -157,7 +158,9 @@ def verdict_text(verdict: Comparison, explaining_s: float) -> str:
     what = "recording what the workloads take from the repository"
     if explaining_s:
         what = f"explaining it for at most {in_words(explaining_s)}"
-    return f"verdict: {phrases.plain(headlines.of(verdict))}\n{what}; Ctrl-C keeps the verdict"
+    return (
+        f"verdict: {phrases.plain(headlines.summarise(verdict))}\n{what}; Ctrl-C keeps the verdict"
+    )
 
 
 def recording_text(workload: str) -> str:

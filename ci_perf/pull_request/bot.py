@@ -127,7 +127,7 @@ def answer(client: Client, order: AcceptOrder, options: BotOptions, *, notify: N
         text = _accept(client, order, pull, run, asked, options, notify)
     except (RefusedError, UsageError, InvalidFileError) as refusal:
         notify(f"refused: {refusal}")
-        text = publication.reply_refused(order.login, str(refusal), hint)
+        text = publication.refuse(order.login, str(refusal), hint)
     key = f"answer/{order.comment.id}"  # no suite is called so
     body = f"{report_comment.marker(key)}\n{report_comment.harmless(text)}"
     report_comment.create(client, order.issue.number, key, body)
@@ -241,7 +241,7 @@ def _fetch(client: Client, pull: PullRequest, run: int, artifact: str, notify: N
     """Return the run in an artifact. Raises RefusedError where it measured another commit."""
     measured = fetch.fetch_run(client, run, artifact)
     trust.check_source(measured, pull.head.sha, fetch.label(run, artifact))
-    trusted = trust.trusted(client, measured, base=pull.base.sha)
+    trusted = trust.drop_claims(client, measured, base=pull.base.sha)
     for note in trusted.notes:
         notify("".join(note))
     return trusted.run

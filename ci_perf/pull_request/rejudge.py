@@ -14,8 +14,6 @@ from ci_perf.baselines import layout, summaries
 from ci_perf.errors import CiPerfError, RefusedError
 from ci_perf.gate import Notify, compare, own_gate
 from ci_perf.github import actions, pulls, report_comment, runs
-from ci_perf.github.actions import Event
-from ci_perf.github.answers import PullRequest, WorkflowRun
 from ci_perf.github.client import Access, Client
 from ci_perf.github.commits import GithubTree
 from ci_perf.github.pulls import ChangedFile
@@ -26,26 +24,10 @@ from ci_perf.program.tree_sources import FolderTree
 from ci_perf.pull_request import baseline_changes, check_record, fetch, reports, trust
 from ci_perf.pull_request.check_record import CheckRecord
 from ci_perf.pull_request.reports import Report
-from ci_perf.pull_request.trust import TrustedRun
-from ci_perf.report import publication
+from ci_perf.pull_request.trust import MeasuredPull
+from ci_perf.report.escape import Sentence
 from ci_perf.report.phrases import Phrase
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MeasuredPull:
-    """A workflow run that measured the head of an open pull request, which changes ``files``.
-
-    ``branch`` is the branch that judges: its checkout holds the baselines, and pairs count against
-    commits in the history of its commit ``base``.
-    """
-
-    client: Client
-    run: WorkflowRun
-    event: Event
-    pull: PullRequest
-    files: list[ChangedFile]
-    branch: str
-    base: str
+from ci_perf.report.sentences import say
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,28 +85,28 @@ def judge(
     errors: list[CiPerfError] = []
     for artifact in artifacts:
         try:
-            judged.append((artifact, _report(measured, artifact, options, changed, key)))
+            judged.append((artifact, _make_report(measured, artifact, options, changed, key)))
         except CiPerfError as error:
             errors.append(error)
     if not judged:
         raise errors[0]
     reports.check_apart(judged, key)
-    return [_with_errors(report, errors) for _, report in judged]
+    return [_add_errors(report, errors) for _, report in judged]
 
 
-def _with_errors(report: Report, errors: Sequence[CiPerfError]) -> Report:
+def _add_errors(report: Report, errors: Sequence[CiPerfError]) -> Report:
     """Return a report that names what could not be reported, and is no success then."""
     if not errors:
         return report
-    missing = tuple(publication.not_reported(str(error)) for error in errors)
+    missing = tuple(say("not_reported", reason=Sentence(error)) for error in errors)
     return dataclasses.replace(
         report,
-        comparison=trust.without_answer(report.comparison),
+        comparison=trust.without_success(report.comparison),
         trust_notes=(*report.trust_notes, *missing),
     )
 
 
-def _report(
+def _make_report(
     measured: MeasuredPull,
     artifact: str,
     options: JudgeOptions,
@@ -135,60 +117,36 @@ def _report(
     label = fetch.label(measured.run.id, artifact)
     if options.suite is not None and run.suite != options.suite:
         raise RefusedError(f"{label}: expected suite {options.suite!r}, found {run.suite!r}")
-    trusted = trust.trusted(measured.client, run, base=measured.base)
-    believed = trust.with_proven_programs(
-        measured.client,
-        measured.pull,
-        trusted.run,
+    record = _read_record(measured, key or run.suite, layout.machine_key(run.environment.hard))
+    trusted = trust.trust_run(
+        measured,
+        run,
+        record,
         baselines=options.baselines,
         workloads=options.workloads,
         notify=options.notify,
     )
-    trusted = dataclasses.replace(trusted, run=believed)
-    record = _record(measured, key or run.suite, layout.machine_key(run.environment.hard))
-    trusted = trust.with_record(trusted, record)
-    comparison, notes = _noted(measured, run, trusted, _judged(trusted.run, options, label))
-    comparison, held = trust.held(comparison, record)
-    own, edits, unread = _by_own_baselines(measured, trusted.run, options, changed, label)
-    comparison, unknown = _with_gate_changes(measured, comparison, options, edits)
+    comparison = _judge_run(trusted.run, options, label)
+    comparison, notes = trust.limit_answer(comparison, measured, trusted, record)
+    own, edits, unread = _judge_by_own_baselines(measured, trusted.run, options, changed, label)
+    comparison, unknown = _add_gate_changes(measured, comparison, options, edits)
     return dataclasses.replace(
         reports.report_on(comparison, label),
         artifact=artifact,
         by_own_baselines=own,
-        trust_notes=(*notes, *held, *unread, *unknown),
+        trust_notes=(*notes, *unread, *unknown),
         pairs=check_record.digests(trusted.run),
     )
 
 
-def _record(measured: MeasuredPull, key: str, machine: str) -> CheckRecord | None:
+def _read_record(measured: MeasuredPull, key: str, machine: str) -> CheckRecord | None:
     """Return what our comment remembers of this machine; `None` where it cannot be read."""
     known = report_comment.read(measured.client, measured.pull.number, key)
     records = check_record.decode(known.record) if known else {}
     return None if records is None else records.get(machine, CheckRecord())
 
 
-def _noted(
-    measured: MeasuredPull, run: Run, trusted: TrustedRun, comparison: Comparison
-) -> tuple[Comparison, tuple[Phrase, ...]]:
-    """Say what is not trusted, and take from the comparison the answer that it cannot give."""
-    pull = measured.pull
-    is_other = pull.base.ref != measured.branch
-    branch = (publication.other_branch(pull.base.ref, measured.branch),) if is_other else ()
-    source = trust.source_notes(run, pull.head.sha)
-    unanswered: tuple[Phrase, ...] = ()
-    if pull.is_fork or is_other or trusted.notes:
-        refused = is_other or bool(trusted.notes)
-        unanswered = trust.unproven(comparison, are_pairs_refused=refused)
-    if pull.is_fork and source:
-        comparison = trust.of_other_code(comparison)
-    if pull.is_fork:
-        unanswered = (*unanswered, *trust.incomparable(comparison))
-    if unanswered:
-        comparison = trust.without_answer(comparison)
-    return comparison, (*branch, *source, *trusted.notes, *unanswered)
-
-
-def _with_gate_changes(
+def _add_gate_changes(
     measured: MeasuredPull,
     comparison: Comparison,
     options: JudgeOptions,
@@ -202,10 +160,10 @@ def _with_gate_changes(
         head = GithubTree(measured.client, measured.pull.head.sha)
         return own_gate.note(comparison, base=base, head=head, folder=folder, edits=edits), ()
     except CiPerfError as error:
-        return comparison, (publication.not_reported(f"changes of the gate: {error}"),)
+        return comparison, (say("not_reported", reason=Sentence(f"changes of the gate: {error}")),)
 
 
-def _by_own_baselines(
+def _judge_by_own_baselines(
     measured: MeasuredPull, run: Run, options: JudgeOptions, changed: list[ChangedFile], label: str
 ) -> tuple[Comparison | None, tuple[BaselineEdit, ...], tuple[Phrase, ...]]:
     """Judge by the baselines that the pull request would leave, and say what becomes of each.
@@ -217,14 +175,18 @@ def _by_own_baselines(
     try:
         contents = baseline_changes.contents(measured.client, changed, options.baselines)
         with baseline_changes.written(contents, options.baselines) as root:
-            own = _judged(run, dataclasses.replace(options, baselines=root), label)
+            own = _judge_run(run, dataclasses.replace(options, baselines=root), label)
             return own, summaries.edits(options.baselines, root, run.suite), ()
     except Exception as error:  # noqa: BLE001  whatever it brings, the verdict itself stands
         options.notify(f"not judged by the baselines of the pull request itself: {error}")
-        return None, (), (publication.not_reported("what baselines become; the log says why"),)
+        return (
+            None,
+            (),
+            (say("not_reported", reason=Sentence("what baselines become; the log says why")),),
+        )
 
 
-def _judged(run: Run, options: JudgeOptions, label: str) -> Comparison:
+def _judge_run(run: Run, options: JudgeOptions, label: str) -> Comparison:
     machine = run.environment.hard
     rules = compare.rules(
         options.workloads, run.suite, options.baselines, machine, notify=options.notify

@@ -59,9 +59,9 @@ class Report:
         return f"ci-perf: {self.comparison.suite} on {self.machine}"
 
     @functools.cached_property
-    def text(self) -> str:
-        """The whole report in Markdown, made once for all places that have room for it."""
-        return markdown.render(self.comparison, max_bytes=MAX_SUMMARY_BYTES)
+    def body(self) -> str:
+        """The report below its first lines, made once for all places that have room for it."""
+        return markdown.render_body(self.comparison, max_bytes=MAX_SUMMARY_BYTES)
 
 
 def read(paths: Sequence[Path], key: str | None) -> list[Report]:
@@ -91,8 +91,8 @@ def report_on(comparison: Comparison, name: str) -> Report:
         machine = comparison.head.machine
         key = layout.machine_key(machine) if machine else _UNKNOWN_MACHINE
         report = Report(comparison=comparison, machine=key)
-        publication.file_notes(comparison)
-        _ = report.text
+        publication.list_file_notes(comparison)
+        _ = report.body
     except Exception as error:  # noqa: BLE001  numbers that no judge makes break any arithmetic
         raise InvalidFileError(
             f"{name}: expected a comparison that can be shown, found numbers that cannot be "

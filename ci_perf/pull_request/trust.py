@@ -14,9 +14,11 @@ import msgspec
 from ci_perf.errors import ExitCode, RefusedError
 from ci_perf.gate import Notify, claims
 from ci_perf.github import pulls
-from ci_perf.github.answers import PullRequest
+from ci_perf.github.actions import Event
+from ci_perf.github.answers import PullRequest, WorkflowRun
 from ci_perf.github.client import Client
 from ci_perf.github.commits import GithubTree
+from ci_perf.github.pulls import ChangedFile
 from ci_perf.judging import signs
 from ci_perf.model.comparison import Change, Code, Comparison, Verdict
 from ci_perf.model.run import Checks, Run
@@ -24,8 +26,25 @@ from ci_perf.program.tree_sources import FolderTree
 from ci_perf.program.trees import IncomparableError
 from ci_perf.pull_request import baseline_changes, check_record
 from ci_perf.pull_request.check_record import CheckRecord
-from ci_perf.report import publication
 from ci_perf.report.phrases import Phrase
+from ci_perf.report.sentences import say
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredPull:
+    """A workflow run that measured the head of an open pull request, which changes ``files``.
+
+    ``branch`` is the branch that judges: its checkout holds the baselines, and pairs count against
+    commits in the history of its commit ``base``.
+    """
+
+    client: Client
+    run: WorkflowRun
+    event: Event
+    pull: PullRequest
+    files: list[ChangedFile]
+    branch: str
+    base: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,8 +55,37 @@ class TrustedRun:
     notes: tuple[Phrase, ...] = ()
 
 
-def trusted(client: Client, run: Run, *, base: str) -> TrustedRun:
-    """Return what may be judged of a run; `base` is the commit of the branch that judges.
+def trust_run(
+    measured: MeasuredPull,
+    run: Run,
+    record: CheckRecord | None,
+    *,
+    baselines: Path,
+    workloads: Path,
+    notify: Notify,
+) -> TrustedRun:
+    """Return what may be judged of a run.
+
+    `record` is what our own comment says of earlier checks, `None` where it cannot be read: what
+    the run says of them counts for nothing. Raises GithubError.
+    """
+    trusted = drop_claims(measured.client, run, base=measured.base)
+    proven = with_proven_programs(
+        measured.client,
+        measured.pull,
+        trusted.run,
+        baselines=baselines,
+        workloads=workloads,
+        notify=notify,
+    )
+    if record is not None:
+        return replace(trusted, run=check_record.vouched(record, proven))
+    alone = msgspec.structs.replace(proven, checks=Checks(before=None), earlier=())
+    return replace(trusted, run=alone)
+
+
+def drop_claims(client: Client, run: Run, *, base: str) -> TrustedRun:
+    """Return a run without what it cannot say; `base` is the commit of the branch that judges.
 
     A run cannot say that a missing workload was not asked for, nor that a number is accepted. Pairs
     count only against a commit that this branch contains: any other commit may be as slow as its
@@ -51,36 +99,54 @@ def trusted(client: Client, run: Run, *, base: str) -> TrustedRun:
     if not source.dirty and pulls.contains(client, base, source.commit):
         return TrustedRun(run=whole)
     alone = msgspec.structs.replace(whole, interleaved=None, paired=())
-    return TrustedRun(run=alone, notes=(publication.foreign_base(source.commit),))
+    return TrustedRun(run=alone, notes=(say("foreign_base", commit=source.commit),))
 
 
-def with_record(trusted: TrustedRun, record: CheckRecord | None) -> TrustedRun:
-    """Return the run with what our own comment says of earlier checks, and not what it claims."""
-    if record is None:
-        alone = msgspec.structs.replace(trusted.run, checks=Checks(before=None), earlier=())
-        return replace(trusted, run=alone)
-    return replace(trusted, run=check_record.vouched(record, trusted.run))
-
-
-def held(
-    comparison: Comparison, record: CheckRecord | None
+def limit_answer(
+    comparison: Comparison, measured: MeasuredPull, trusted: TrustedRun, record: CheckRecord | None
 ) -> tuple[Comparison, tuple[Phrase, ...]]:
-    """Let a regression stand that an earlier run of the same commits has proven by its pairs."""
-    rows = check_record.held(record, comparison) if record else []
-    if not rows:
-        return comparison, ()
-    blamed = msgspec.structs.replace(comparison, exit_code=int(ExitCode.REGRESSED))
-    return blamed, (publication.held(sorted({workload for workload, _ in rows})),)
+    """Take from a comparison the answer that its run cannot give; say what is not trusted.
+
+    A fork can leave out the pairs that would prove its loss. A regression that an earlier run of
+    the same commits has proven by its pairs stands.
+    """
+    pull, is_fork = measured.pull, measured.pull.is_fork
+    is_other = pull.base.ref != measured.branch
+    source = note_source(trusted.run, pull.head.sha)
+    notes = [say("other_branch", base=pull.base.ref, judging=measured.branch)] if is_other else []
+    notes += [*source, *trusted.notes]
+    unanswered: list[Phrase] = []
+    if is_fork or is_other or trusted.notes:
+        are_refused = is_other or bool(trusted.notes)
+        if slower := count_unproven(comparison, are_pairs_refused=are_refused):
+            unanswered.append(say("unproven", workloads=slower))
+    if is_fork and (without := count_incomparable(comparison)):
+        unanswered.append(say("no_baseline_of_a_fork", workloads=without))
+    if is_fork and source:
+        # A required check shows an exit code, and no notes: it neither passes nor blames the head.
+        comparison = msgspec.structs.replace(comparison, exit_code=int(ExitCode.NO_ANSWER))
+    if unanswered:
+        comparison = without_success(comparison)
+    held = check_record.held(record, comparison) if record else []
+    if held:
+        comparison = msgspec.structs.replace(comparison, exit_code=int(ExitCode.REGRESSED))
+        names = sorted({workload for workload, _ in held})
+        unanswered.append(say("held", names=[(name,) for name in names]))
+    return comparison, (*notes, *unanswered)
 
 
-def source_notes(run: Run, head: str) -> tuple[Phrase, ...]:
+def without_success(comparison: Comparison) -> Comparison:
+    """Return the same comparison, with an exit code that is no success."""
+    if comparison.exit_code != ExitCode.OK:
+        return comparison
+    return msgspec.structs.replace(comparison, exit_code=int(ExitCode.NO_ANSWER))
+
+
+def note_source(run: Run, head: str) -> list[Phrase]:
     """Say why the numbers may not be those of the commit `head`."""
-    notes = []
-    if run.source.commit != head:
-        notes.append(publication.other_commit(run.source.commit, head))
-    if run.source.dirty:
-        notes.append(publication.changed_files())
-    return tuple(notes)
+    measured = run.source.commit
+    notes = [] if measured == head else [say("other_commit", measured=measured, head=head)]
+    return [*notes, say("changed_files")] if run.source.dirty else notes
 
 
 def check_source(run: Run, head: str, label: str) -> None:
@@ -98,47 +164,31 @@ def check_source(run: Run, head: str, label: str) -> None:
         )
 
 
-def unproven(comparison: Comparison, *, are_pairs_refused: bool) -> tuple[Phrase, ...]:
-    """Say that gating numbers look worse, where no pairs that count could say more.
+def count_unproven(comparison: Comparison, *, are_pairs_refused: bool) -> int:
+    """Count workloads whose gating numbers look worse, where no pairs that count say more.
 
-    A fork can leave out the pairs that would prove its loss. Where its pairs are refused, an
-    inconclusive number lacks them as well.
+    Where its pairs are refused, an inconclusive number lacks them as well.
     """
-    names = {
-        row.workload
-        for row in comparison.rows
-        if isinstance(row, Change)
-        and row.gate
-        and row.ratio is not None
-        and row.ratio > 1
-        and (signs.is_by_history_alone(row) or (are_pairs_refused and _is_inconclusive(row)))
-    }
-    return (publication.unproven(len(names)),) if names else ()
+    return len(
+        {
+            row.workload
+            for row in comparison.rows
+            if isinstance(row, Change)
+            and row.gate
+            and row.ratio is not None
+            and row.ratio > 1
+            and (signs.is_by_history_alone(row) or (are_pairs_refused and _is_inconclusive(row)))
+        }
+    )
 
 
 def _is_inconclusive(row: Change) -> bool:
     return row.verdict is Verdict.INCONCLUSIVE and row.code is not Code.UNTRUSTED
 
 
-def incomparable(comparison: Comparison) -> tuple[Phrase, ...]:
-    """Say that baselines were there and could not judge: another machine, or another workload."""
-    names = {row.workload for row in comparison.rows if row.code is Code.NOT_COMPARABLE}
-    return (publication.not_comparable(len(names)),) if names else ()
-
-
-def of_other_code(comparison: Comparison) -> Comparison:
-    """Return the same comparison, with an exit code that neither passes nor blames the head.
-
-    A required check shows an exit code, and no notes.
-    """
-    return msgspec.structs.replace(comparison, exit_code=int(ExitCode.NO_ANSWER))
-
-
-def without_answer(comparison: Comparison) -> Comparison:
-    """Return the same comparison, with an exit code that is no success."""
-    if comparison.exit_code != ExitCode.OK:
-        return comparison
-    return msgspec.structs.replace(comparison, exit_code=int(ExitCode.NO_ANSWER))
+def count_incomparable(comparison: Comparison) -> int:
+    """Count workloads with a baseline that could not judge: of another machine, or workload."""
+    return len({row.workload for row in comparison.rows if row.code is Code.NOT_COMPARABLE})
 
 
 def with_proven_programs(

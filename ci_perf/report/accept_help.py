@@ -6,15 +6,12 @@ from dataclasses import dataclass
 
 from ci_perf.model import metrics
 from ci_perf.model.summary import Numbers
-from ci_perf.report import escape, units
+from ci_perf.report import units
 from ci_perf.report.commands import quoted
-from ci_perf.report.escape import Markdown
+from ci_perf.report.sentences import say
+from ci_perf.report.tables import Block, Fold, Listing
 
 USUAL_ARTIFACT = "ci-perf"
-_HOW = (
-    "You need ci-perf, and in `GH_TOKEN` a token that may read Actions. `--reason` is required "
-    "where a number gets worse; `--workload` accepts only the workloads that you name:"
-)
 _SHA = re.compile(r"[0-9a-f]{40}")
 _INDENT = " " * 10
 
@@ -33,20 +30,12 @@ class AcceptHint:
     sha: str = ""
 
 
-def folded(hint: AcceptHint) -> Markdown:
+def fold(hint: AcceptHint) -> Fold:
     """Say how to accept, folded: for the end of a report."""
-    parts = [
-        "<details><summary>Accept these numbers as the baselines</summary>",
-        "",
-        _HOW,
-        "",
-        escape.fence(commands(hint), info="sh"),
-        "",
-        *_by_comment(hint),
-        "</details>",
-        "",
-    ]
-    return Markdown("\n".join(parts))
+    page: list[Block] = [say("how_to_accept"), Listing(commands(hint), "sh")]
+    if _SHA.fullmatch(hint.sha):
+        page += [say("accept_by_comment"), Listing(f'/ci-perf accept {hint.sha} "…"')]
+    return Fold(say("accept_title"), page)
 
 
 def commands(hint: AcceptHint) -> str:
@@ -64,17 +53,6 @@ def commands(hint: AcceptHint) -> str:
             f"git add {folder} && git commit -m 'Accept new baselines' && git push",
         ]
     )
-
-
-def _by_comment(hint: AcceptHint) -> list[str]:
-    if not _SHA.fullmatch(hint.sha):
-        return []
-    return [
-        "If this repository has the workflow that accepts, this comment does the same:",
-        "",
-        escape.fence(f'/ci-perf accept {hint.sha} "…"', info="text"),
-        "",
-    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -47,6 +47,15 @@ class Words(Markdown):
     __slots__ = ()
 
 
+class Emphasis(Words):
+    """The sign around words that Markdown shows in bold; other forms show nothing of it."""
+
+    __slots__ = ()
+
+
+BOLD = Emphasis("**")
+
+
 class Sentence(str):
     """A foreign sentence: shown like a name, but with a higher limit."""
 

@@ -13,20 +13,26 @@ from ci_perf.model.comparison import (
     Numerics,
     Row,
     Severity,
-    Uncompared,
     is_of_workload,
     severity_of,
 )
 from ci_perf.model.metrics import Better
 from ci_perf.report import units
-from ci_perf.report.escape import MAX_SENTENCE_CHARS, Command, Markdown, Sentence, Words, clean
+from ci_perf.report.escape import (
+    MAX_SENTENCE_CHARS,
+    Command,
+    Emphasis,
+    Markdown,
+    Sentence,
+    Words,
+    clean,
+)
 
 Phrase = tuple[str, ...]
 
 # A sentence with more names than this is hard to read.
 MAX_NAMED = 5
 STEP_TIME = metrics.STEP_TIME.name
-ALL_ROWS = Command("ci-perf compare --format csv")
 NUMERICS = Words("numerics")
 
 ICON = {
@@ -50,29 +56,6 @@ _MARKS = {
     Severity.IMPROVED: "proven better (see limit)",
     Severity.NOT_GATING: "undecided, and so it does not fail the job",
 }
-_LEGEND: tuple[Phrase, ...] = (
-    (
-        Words(
-            "Change [interval]: how far the metric moved, and the bounds of the true change, at "
-            "the confidence that the verdict needs. [bounds unknown]: the launches are too few, or "
-            "differ too much, to give bounds."
-        ),
-    ),
-    (
-        Words(
-            "Limit: a row is unchanged if its change is proven to be smaller. It regresses or "
-            "improves if a change beyond half of it is proven, or if any change is proven and the "
-            "one seen lies beyond it; an exact number, if it lies beyond it. Detects: the smallest "
-            "change that would probably have been proven here."
-        ),
-    ),
-    (
-        Words(
-            "Evidence: pairs of launches (base and head in turns, in one job), the only proof of a "
-            "change of a noisy metric; or the committed sessions with which the head is compared."
-        ),
-    ),
-)
 
 # Singular and plural of a counted metric; of a whole workload.
 _METRICS = {
@@ -98,19 +81,6 @@ _WORKLOADS = _METRICS | {
         "workload with the same program",
         "workloads with the same program",
     ),
-}
-# What helps a workload that ran out of memory, by whose memory it was.
-_SMALLER = "a smaller batch (gradient accumulation keeps its effective size)"
-_CHECKPOINTING = "activation checkpointing (`torch.utils.checkpoint`)"
-OUT_OF_MEMORY = {
-    "device": f"the GPU ran out of memory. Use {_SMALLER}, mixed precision (AMP), or "
-    f"{_CHECKPOINTING}. If much memory is reserved and little is allocated, set "
-    '`allocator = "expandable_segments:True"` in suite.toml; run.json has the summary of the '
-    "allocator.",
-    "host": f"the host ran out of memory. Use {_SMALLER}, fewer loader workers, or "
-    f"{_CHECKPOINTING}, or give the runner more memory.",
-    "limit": "a process reached `memory_limit_bytes` of suite.toml, which limits address space "
-    f"and not memory in use. Raise it, or use {_SMALLER}.",
 }
 
 
@@ -150,31 +120,15 @@ def tally(rows: Iterable[Row]) -> str:
     return " · ".join(parts)
 
 
-def legend(rows: Iterable[Row]) -> list[Phrase]:
-    """Explain the marks that the tables show, and their columns."""
+def explain_marks(rows: Iterable[Row]) -> Phrase:
+    """Explain the marks of rows."""
     present = {severity_of(row) for row in rows}
     marks = ", ".join(
         f"{ICON[severity]} {_MARKS.get(severity, severity.value)}"
         for severity in Severity
         if severity in present
     )
-    return [(Words(f"Marks: {marks}."),), *_LEGEND]
-
-
-def exhausted(row: Uncompared) -> Phrase:
-    """Say how much memory was in use when it ran out; empty when it did not."""
-    used = row.exhausted
-    if used is None:
-        return ()
-    parts: list[Phrase] = []
-    if used.host_rss_peak_bytes is not None:
-        parts.append((units.size(used.host_rss_peak_bytes), Words(" of host memory")))
-    if used.device is not None and used.device.peak_allocated_bytes is not None:
-        allocated = units.size(used.device.peak_allocated_bytes)
-        parts.append((allocated, Words(" allocated on the device")))
-    if used.device is not None and used.device.peak_reserved_bytes is not None:
-        parts.append((units.size(used.device.peak_reserved_bytes), Words(" reserved there")))
-    return (Words("Peak until then: "), *joined(parts), Words(".")) if parts else ()
+    return (Words(f"Marks: {marks}."),)
 
 
 def names(rows: Iterable[Row]) -> list[str]:
@@ -209,12 +163,12 @@ def fill(template: str, **parts: Phrase) -> Phrase:
     return tuple(said)
 
 
-def joined(phrases: Iterable[Phrase], *, most: int = MAX_NAMED) -> Phrase:
+def joined(phrases: Iterable[Phrase], *, most: int = MAX_NAMED, between: str = ", ") -> Phrase:
     """Put commas between phrases; beyond the first few they are only counted."""
     every = list(phrases)
     parts: list[str] = []
     for position, phrase in enumerate(every[:most]):
-        parts += [Words(", "), *phrase] if position else phrase
+        parts += [Words(between), *phrase] if position else phrase
     more = len(every) - most
     return (*parts, Words(f" and {more:,} more")) if more > 0 else tuple(parts)
 
@@ -225,6 +179,8 @@ def plain(phrase: Phrase) -> Markdown:
 
 
 def _plain_part(part: str) -> str:
-    if isinstance(part, Sentence):
-        return clean(part, limit=MAX_SENTENCE_CHARS)
-    return part if isinstance(part, Markdown | Command) else clean(part)
+    if isinstance(part, Markdown):
+        return "" if isinstance(part, Emphasis) else part
+    if isinstance(part, Command):
+        return clean(part, limit=len(part) + 1)
+    return clean(part, limit=MAX_SENTENCE_CHARS) if isinstance(part, Sentence) else clean(part)

@@ -1,9 +1,9 @@
 """Tables that explain the judged metrics: epochs, use of GPUs, compilation, first losses."""
 
+import dataclasses
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from ci_perf.model.metrics import Unit
 from ci_perf.model.process import BreakEven, Profile
@@ -11,7 +11,7 @@ from ci_perf.model.run import Run
 from ci_perf.report import phrases, units
 from ci_perf.report.escape import Words
 from ci_perf.report.phrases import Phrase
-from ci_perf.report.tables import Page, Table
+from ci_perf.report.tables import Block, Fold, Page, Table
 
 _INTRODUCTION = Words(
     "They explain the numbers above, and decide nothing. GPUs and parts of a step are those of the "
@@ -28,56 +28,40 @@ _LOSSES_INTRODUCTION = Words(
 _Column = tuple[str, tuple[float, ...]]
 
 
-@dataclass(frozen=True, slots=True)
-class _Section:
-    """A table with its title; nothing is shown of one without rows."""
-
-    title: str
-    heading: Sequence[str]
-    rows: Sequence[Phrase]
-    left: Sequence[str] = ()
-
-
-def summary(profiles: Sequence[Profile]) -> Phrase:
-    """Name in one line what is known; empty where nothing is."""
-    titles = ", ".join(section.title for section in _sections(profiles))
-    return (Words(f"More about the workloads: {titles}"),) if titles else ()
+def fold(profiles: Sequence[Profile], *, shown: int) -> Iterator[Fold]:
+    """Yield a table of at most `shown` rows for everything that is known, if something is."""
+    tables = _make_tables(profiles)
+    page: list[Block] = [(_INTRODUCTION,)]
+    for title, table in tables.items():
+        more = len(table.rows) > shown
+        cut = f" ({shown:,} of {len(table.rows):,} rows)" if more else ""
+        page.append((Words(f"{title[0].upper()}{title[1:]}{cut}:"),))
+        page.append(dataclasses.replace(table, rows=table.rows[:shown]))
+    page += _list_absent(profiles)
+    if tables:
+        yield Fold((Words(f"More about the workloads: {', '.join(tables)}"),), page, is_open=True)
 
 
-def page(profiles: Sequence[Profile], *, shown: int) -> Page:
-    """Show a table of at most `shown` rows for everything that is known."""
-    parts: list[Phrase | Table] = [(_INTRODUCTION,)]
-    for section in _sections(profiles):
-        more = len(section.rows) > shown
-        cut = f" ({shown:,} of {len(section.rows):,} rows)" if more else ""
-        parts.append((Words(f"{section.title[0].upper()}{section.title[1:]}{cut}:"),))
-        parts.append(Table(section.heading, section.rows[:shown], section.left))
-    return [*parts, *_absent(profiles)]
-
-
-def _sections(profiles: Sequence[Profile]) -> list[_Section]:
+def _make_tables(profiles: Sequence[Profile]) -> dict[str, Table]:
+    """Return the tables that have a row, by their titles."""
     parts = [row for profile in profiles for row in _parts(profile)]
-    has_device = any(row[-1] != units.NOTHING for row in parts)
-    every = [
-        _Section(
-            "time of an epoch",
+    columns = 4 if any(row[-1] != units.NOTHING for row in parts) else 3
+    tables = {
+        "time of an epoch": Table(
             ("workload", "throughput", "epoch"),
             [row for profile in profiles for row in _epoch(profile)],
         ),
-        _Section(
-            "parts of a step",
-            ("workload", "part", "by the host", "by the device")[: 3 + has_device],
-            [row[: 3 + has_device] for row in parts],
+        "parts of a step": Table(
+            ("workload", "part", "by the host", "by the device")[:columns],
+            [row[:columns] for row in parts],
             left=("part",),
         ),
-        _Section(
-            "GPUs",
+        "GPUs": Table(
             ("workload", "GPU", *_READINGS.values()),
             [row for profile in profiles for row in _gpus(profile)],
             left=("GPU",),
         ),
-        _Section(
-            "compilation",
+        "compilation": Table(
             ("workload", "caches", "first step", "each later step", "pays after", "eager"),
             [
                 (profile.workload, *_break_even(each))
@@ -86,8 +70,8 @@ def _sections(profiles: Sequence[Profile]) -> list[_Section]:
             ],
             left=("caches", "eager"),
         ),
-    ]
-    return [section for section in every if section.rows]
+    }
+    return {title: table for title, table in tables.items() if table.rows}
 
 
 def _epoch(profile: Profile) -> Iterator[Phrase]:
@@ -143,7 +127,7 @@ def _value(number: float | None, unit: Unit) -> Words:
     return units.NOTHING if number is None else units.value(number, unit)
 
 
-def _absent(profiles: Iterable[Profile]) -> Page:
+def _list_absent(profiles: Iterable[Profile]) -> Page:
     """Say what the driver answered for readings that are absent, each answer once."""
     answers: dict[tuple[str, str], dict[str, None]] = {}
     for gpu in (gpu for profile in profiles for gpu in profile.head.gpus):

@@ -1,4 +1,4 @@
-"""What GitHub is told beside the whole report: headlines, findings, notes on trust, replies."""
+"""What GitHub is told beside the report: where it is from, findings at files, answers."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -8,26 +8,26 @@ from ci_perf.model.comparison import Code, Comparison, Row, Severity, severity_o
 from ci_perf.report import (
     accept_help,
     cells,
-    escape,
+    comparison_page,
     headline,
     markdown,
     phrases,
     table_rows,
+    tables,
     units,
 )
 from ci_perf.report.accept_help import Accepted, AcceptHint
-from ci_perf.report.cells import TableRow
-from ci_perf.report.escape import Command, Markdown, Sentence, Words
+from ci_perf.report.escape import Sentence, Words, clean
 from ci_perf.report.headline import HeadlineWord
 from ci_perf.report.phrases import Phrase
+from ci_perf.report.sentences import say
+from ci_perf.report.tables import Listing, Page, Paragraph
 
 _FAILS = frozenset({Severity.FAILED, Severity.NUMERICS_CHANGED, Severity.REGRESSED})
 _WARNS = frozenset({Severity.LIKELY_SLOWER, Severity.WARNING})
+_WORST_FIRST = (HeadlineWord.ACT, HeadlineWord.UNKNOWN, HeadlineWord.PASS)
 _MAX_BRANCH_CHARS = 50
-_FROM_A_FORK = "> ⚠️ Measured by code from a fork, whose author could have made up these numbers."
-_MAX_HELD = 5
 _MAX_REPLY_LINES = 60
-_MAX_MACHINES = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,13 +47,10 @@ class Origin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extras:
-    """What is said in addition to the comparison: below the headline, and folded at the end."""
+    """What is said in addition to the comparison: below the headline, and at the end."""
 
-    note: Markdown
-    folded: Markdown
-
-
-NO_EXTRAS = Extras(note=Markdown(""), folded=Markdown(""))
+    notes: Page = ()
+    end: Page = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,261 +63,137 @@ class FileNote:
     message: str
 
 
-def whole(
+def render_whole(
     comparison: Comparison,
     origin: Origin,
     *,
     max_bytes: int,
-    extras: Extras = NO_EXTRAS,
-    rendered: str = "",
+    extras: Extras | None = None,
+    body: str = "",
 ) -> str:
     """Show the verdict, where it comes from, and the report below, as far as `max_bytes` allow.
 
-    The first lines are always shown. ``rendered`` is the whole report, where it is known.
+    The first lines are always shown. ``body`` is what stands below them, where it is known.
     """
-    head = "\n\n".join([*_opening(comparison, origin, extras), ""])
+    extras = extras or Extras()
+    fork = [say("fork")] if origin.is_fork else []
+    where = say(
+        "origin",
+        base=clean(origin.base, limit=_MAX_BRANCH_CHARS),
+        url=Words(origin.url),
+        attempt=origin.attempt,
+        history_url=Words(origin.history_url),
+    )
+    head = tables.join_markdown(
+        [
+            *comparison_page.introduce(comparison),
+            *fork,
+            *extras.notes,
+            *([Paragraph(where, "small")] if where else ()),
+            "",
+        ]
+    )
     left = max_bytes - len(head.encode())
-    end = f"\n{extras.folded}" if extras.folded else ""
-    if not rendered or len((rendered + end).encode()) > max_bytes:
-        rendered = markdown.render(comparison, max_bytes=left - len(end.encode()))
-    text = rendered.removeprefix(markdown.opening(comparison)).strip() + "\n"
-    for rest in (text + end, text):
+    end = "\n" + tables.join_markdown(extras.end) if extras.end else ""
+    if not body or len((body + end).encode()) > left:
+        body = markdown.render_body(comparison, max_bytes=left - len(end.encode()))
+    for rest in (body + end, body):
         if len(rest.encode()) <= left:
             return head + rest
-    where = f"[summary of its job]({origin.url})" if origin.url else "summary of its job"
-    return f"{head}The whole report is too long to show here: the {where} has it.\n"
+    return head + tables.join_markdown([say("too_long", url=Words(origin.url))])
 
 
-def together(named: Sequence[tuple[str, Comparison]]) -> str:
+def summarise_machines(named: Sequence[tuple[str, Comparison]]) -> str:
     """Say in one line what the comparisons of several machines say together; empty for one."""
     if len(named) < 2:
         return ""
-    words = {name: headline.word(comparison) for name, comparison in named}
-    worst = min(
-        words.values(), key=(HeadlineWord.ACT, HeadlineWord.UNKNOWN, HeadlineWord.PASS).index
-    )
-    names = [name for name, word in words.items() if word is worst]
-    said = f"## {headline.ICON[worst]} {worst.value}"
-    if len(names) == len(words):
-        return f"{said} on all {len(words)} machines\n\n"
-    listed = ", ".join(escape.code(name, limit=_MAX_BRANCH_CHARS) for name in names[:_MAX_MACHINES])
-    more = f" and {len(names) - _MAX_MACHINES} more" if len(names) > _MAX_MACHINES else ""
-    return f"{said} on {len(names)} of {len(words)} machines: {listed}{more}\n\n"
+    words = {name: headline.choose_word(comparison) for name, comparison in named}
+    worst = min(words.values(), key=_WORST_FIRST.index)
+    names = [(clean(name, limit=_MAX_BRANCH_CHARS),) for name in words if words[name] is worst]
+    icon, word = Words(headline.ICON[worst]), Words(worst.value)
+    said = say("machines", icon=icon, word=word, names=names, every=len(words))
+    return tables.join_markdown([said, ""])
 
 
-def title(comparison: Comparison, *, base: str = "", max_chars: int = 255) -> str:
+def write_title(comparison: Comparison, *, base: str = "", max_chars: int = 255) -> str:
     """Say the verdict, and for which branch it holds, in one line of plain text."""
-    verdict = phrases.plain(headline.of(comparison))
-    ending = f" · for {escape.clean(base, limit=_MAX_BRANCH_CHARS)}" if base else ""
+    verdict = phrases.plain(headline.summarise(comparison))
+    ending = f" · for {clean(base, limit=_MAX_BRANCH_CHARS)}" if base else ""
     room = max_chars - len(ending)
     return (verdict if len(verdict) <= room else f"{verdict[: room - 1]}…") + ending
 
 
-def file_notes(comparison: Comparison) -> list[FileNote]:
+def list_file_notes(comparison: Comparison) -> list[FileNote]:
     """Name what failed, regressed or is suspected, worst first."""
-    return [_file_note(row) for row in table_rows.worst_first(comparison.rows) if _is_shown(row)]
+    return [
+        _make_file_note(row)
+        for row in table_rows.worst_first(comparison.rows)
+        if severity_of(row) in _FAILS | _WARNS or (row.gate and row.code is Code.UNTRUSTED)
+    ]
 
 
-def _opening(comparison: Comparison, origin: Origin, extras: Extras) -> Iterable[str]:
-    """Say the verdict, for which branch it holds, and which run measured."""
-    yield markdown.opening(comparison)
-    if origin.is_fork:
-        yield _FROM_A_FORK
-    if extras.note:
-        yield extras.note
-    base = escape.code(origin.base, limit=_MAX_BRANCH_CHARS)
-    said = [f"Judged for the branch {base}."] if base else []
-    if origin.url:
-        again = f", attempt {origin.attempt}" if origin.attempt > 1 else ""
-        said.append(f"Measured by [this run]({origin.url}){again}.")
-    if origin.history_url:
-        said.append(f"[History of the baselines]({origin.history_url}).")
-    if said:
-        yield f"<sub>{' '.join(said)}</sub>"
-
-
-def _is_shown(row: Row) -> bool:
-    return severity_of(row) in _FAILS | _WARNS or (row.gate and row.code is Code.UNTRUSTED)
-
-
-def _file_note(row: Row) -> FileNote:
-    shown = cells.shown(row)
+def _make_file_note(row: Row) -> FileNote:
+    words, severity = cells.describe(row), severity_of(row)
+    metric, note = phrases.plain((words.metric,)), phrases.plain((Sentence(words.note),))
+    remark = ": ".join(filter(None, (words.remark, note)))
+    if words.change == units.NOTHING:
+        message = ": ".join(filter(None, (metric, remark)))
+    else:
+        moved = f"{metric}: {words.values} ({words.change}), limit {words.limit}"
+        message = "; ".join(filter(None, (moved, words.evidence, remark)))
     return FileNote(
         workload=row.workload,
-        level="failure" if row.gate and shown.severity in _FAILS else "warning",
-        title=f"ci_perf: {phrases.plain((shown.workload,))}: {shown.severity.value}",
-        message=_message(shown),
+        level="failure" if row.gate and severity in _FAILS else "warning",
+        title=f"ci_perf: {phrases.plain((row.workload,))}: {severity.value}",
+        message=message,
     )
 
 
-def _message(shown: TableRow) -> str:
-    note = phrases.plain((Sentence(shown.note),))
-    if shown.change == units.NOTHING:
-        return ": ".join(filter(None, (phrases.plain((shown.metric,)), shown.remark, note)))
-    values = f"{units.both(shown.base, shown.head)} ({shown.change}), limit {shown.limit}"
-    said = ": ".join(filter(None, (shown.remark, note)))
-    moved = f"{phrases.plain((shown.metric,))}: {values}"
-    return "; ".join(filter(None, (moved, shown.evidence, said)))
+def note_trust(notes: Iterable[Phrase]) -> Page:
+    """Show all notes on what is not trusted."""
+    return [say("trust_note", note=note) for note in notes]
 
 
-def other_commit(measured: str, head: str) -> Phrase:
-    """Say that the numbers are not of the commit at the head."""
-    return (
-        Words("These numbers are for commit "),
-        measured[:12],
-        Words(", but the head is "),
-        head[:12],
-        Words("."),
-    )
-
-
-def changed_files() -> Phrase:
-    """Say that the numbers are of no commit at all."""
-    return (Words("These numbers are for a checkout with uncommitted changes, not for a commit."),)
-
-
-def foreign_base(commit: str) -> Phrase:
-    """Say that the pairs of the run are ignored."""
-    return (
-        Words("The pairs of this run are ignored: they were launched against "),
-        commit[:12],
-        Words(", which is not a commit of the branch that judges."),
-    )
-
-
-def other_branch(base: str, judging: str) -> Phrase:
-    """Say that the pull request targets another branch than the one whose baselines judge it."""
-    return (
-        Words("The pull request targets the branch "),
-        base,
-        Words(", but is judged by the branch "),
-        judging,
-        Words(": by its baselines, and only by pairs against its commits."),
-    )
-
-
-def unproven(workloads: int) -> Phrase:
-    """Say that numbers look worse, and that no trusted pairs prove or clear them."""
-    look = "look" if workloads > 1 else "looks"
-    return (
-        Words(
-            f"{units.numbered(workloads, 'workload')} {look} slower, and no trusted pairs show "
-            "whether this change is the cause, so there is no verdict."
-        ),
-    )
-
-
-def not_comparable(workloads: int) -> Phrase:
-    """Say that a fork cannot replace the baselines that judge it by its own pairs."""
-    return (
-        Words(
-            f"{units.numbered(workloads, 'workload')} could not be compared with the baselines, so "
-            "there is no verdict: pairs from a fork do not replace a baseline."
-        ),
-    )
-
-
-def held(workloads: Sequence[str]) -> Phrase:
-    """Say that running again does not take a regression back."""
-    shown = workloads[:_MAX_HELD]
-    names = [part for name in shown for part in (Words(", "), name)][1:]
-    return (
-        Words("An earlier run of these very commits proved a regression of "),
-        *names,
-        Words(" and others" if len(workloads) > len(shown) else ""),
-        Words(". It stands until the pairs of both runs together clear it."),
-    )
-
-
-def not_reported(reason: str) -> Phrase:
-    """Say what could not be reported."""
-    return (Words("Not reported: "), Sentence(reason))
-
-
-def trust_note(notes: Iterable[Phrase]) -> Markdown:
-    """Show all notes below the headline."""
-    lines = [f"> ⚠️ {markdown.phrase(note)}" for note in notes]
-    return Markdown("\n\n".join(lines))
-
-
-def baseline_note(
+def note_edited_baselines(
     paths: Sequence[str], own: Comparison | None, *, is_judged_by_base: bool
-) -> Markdown:
-    """Name below the headline the baselines that are edited, and say the verdict of these.
+) -> Page:
+    """Name the baselines that are edited, and say the verdict of these.
 
     ``own`` is the same run by the baselines of the pull request.
     """
-    if not paths:
-        return Markdown("")
-    counted = units.numbered(len(paths), "baseline")
-    said = [
-        Words(f"> ✏️ This pull request changes {counted} ("),
-        *phrases.joined((Sentence(path),) for path in paths),
-        Words("): a reviewer decides whether this is meant. "),
-        *_judged_by(own, is_judged_by_base=is_judged_by_base),
-    ]
-    return markdown.phrase(tuple(said))
-
-
-def _judged_by(own: Comparison | None, *, is_judged_by_base: bool) -> Phrase:
-    if not is_judged_by_base:
-        return (Words("The verdict uses the baselines of the job that measured."),)
-    if own is None:
-        return (Words("The verdict uses those of the base branch."),)
-    return (
-        Words("The verdict uses those of the base branch; with its own it would be: "),
-        *headline.of(own),
-        Words("."),
+    said = say(
+        "edited_baselines",
+        paths=[(Sentence(path),) for path in paths],
+        is_judged_by_base=is_judged_by_base,
+        own=headline.summarise(own) if own else (),
     )
+    return [said] if paths else []
 
 
 # --- replies to a comment that asks to accept
 
 
-def reply_refused(login: str, reason: str, hint: AcceptHint | None) -> str:
+def refuse(login: str, reason: str, hint: AcceptHint | None) -> str:
     """Say why nothing was done, and what can be done instead where there is another way."""
-    said = markdown.phrase(
-        (Words("Not accepted for "), login, Words(": "), Sentence(reason), Words("."))
-    )
-    if hint is None:
-        return f"{said}\n"
-    by_hand = escape.fence(accept_help.commands(hint), info="sh")
-    where = "To accept the numbers by hand, on the branch of the pull request:"
-    return f"{said}\n\n{where}\n\n{by_hand}\n"
+    page: list[tables.Block] = [say("refused", login=login, reason=Sentence(reason))]
+    if hint is not None:
+        page += [say("accept_by_hand"), Listing(accept_help.commands(hint), "sh")]
+    return tables.join_markdown(page)
 
 
 def reply_unchanged(login: str) -> str:
     """Say that there was nothing to do."""
-    return markdown.phrase(
-        (
-            Words("Nothing to accept for "),
-            login,
-            Words(": every baseline already has the measured numbers."),
-        )
-    )
+    return tables.join_markdown([say("nothing_to_accept", login=login)])
 
 
 def reply_accepted(login: str, sha: str, files: Iterable[Accepted]) -> str:
     """Say what was committed, and what happens next."""
-    said = markdown.phrase(
-        (
-            Words("Accepted for "),
-            login,
-            Words(", in commit "),
-            sha[:12],
-            Words(" on top of the measured commit."),
-        )
-    )
     listed = accept_help.result(files).splitlines()
-    shown = listed[:_MAX_REPLY_LINES] + (["…"] if len(listed) > _MAX_REPLY_LINES else [])
-    next_ = markdown.phrase(
-        (
-            Words(
-                "GitHub starts no workflow for a commit made with the token of a job. If no check "
-                "starts, close and reopen the pull request, or push an empty commit: "
-            ),
-            Command("git commit --allow-empty -m 'Run the checks'"),
-            Words("."),
-        )
+    more = ["…"] if len(listed) > _MAX_REPLY_LINES else []
+    return tables.join_markdown(
+        [
+            say("accepted", login=login, sha=sha),
+            Listing("\n".join([*listed[:_MAX_REPLY_LINES], *more])),
+            say("start_the_checks"),
+        ]
     )
-    return f"{said}\n\n{escape.fence(chr(10).join(shown), info='text')}\n\n{next_}\n"

@@ -1,8 +1,13 @@
-"""A page of sentences and tables, as Markdown and for a terminal, where nothing is ever cut."""
+"""A page of paragraphs, lists and tables, as Markdown and for a terminal, where nothing is cut.
 
-from collections.abc import Iterable, Iterator, Sequence
+Every report is such a page; page/ shows it as HTML.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from io import StringIO
+from typing import Literal
 
 import rich.table
 from rich.cells import cell_len
@@ -10,14 +15,20 @@ from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from ci_perf.report import escape
-from ci_perf.report.escape import MAX_SENTENCE_CHARS, Command, Markdown, Sentence
+from ci_perf.report import escape, phrases
+from ci_perf.report.escape import Command, Markdown, Sentence
 
 # A narrower name is folded too often to be read.
 _NAME_WIDTH = 24
 _WORDS_WIDTH = 24
 # One blank on either side of a cell.
 _PADDING = 2
+# Cells that a sentence leaves out.
+_EMPTY = ("", "\N{EN DASH}")
+# Where a number may go on in a second line: before its interval.
+_SECOND_LINE = re.compile(r" (?=[\[(])")
+# Folding a long word may put "::" first on a line, where a CI would take it for a command.
+_WORKFLOW_COMMAND = re.compile(r"^((?:\s|\x1b\[[0-9;]*m)*)::", re.MULTILINE)
 
 
 # Cells and parts of sentences: our own words, or foreign text, which is shown and never obeyed.
@@ -25,52 +36,145 @@ Phrase = Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)
+class Paragraph:
+    """A phrase that stands out, or stands back."""
+
+    words: Phrase
+    style: Literal["headline", "title", "warning", "small"]
+
+
+@dataclass(frozen=True, slots=True)
+class Bullets:
+    """Phrases below each other."""
+
+    lines: Sequence[Phrase]
+
+
+@dataclass(frozen=True, slots=True)
 class Table:
     """A heading, and rows of as many cells; the first column is a name, `left` others are words.
 
-    A cell is one text, or a phrase of several.
+    A cell is one text, or a phrase of several; where the first column has no heading, it is a mark,
+    and the second one is the name. ``styles`` are those of the rows on a terminal.
     """
 
     heading: Sequence[str]
     rows: Sequence[Sequence[str | Phrase]]
     left: Sequence[str] = ()
+    styles: Sequence[str] = ()
+
+    @property
+    def name_place(self) -> int:
+        """Return which column has the names."""
+        return 0 if self.heading[0] else 1
+
+    def is_left(self, place: int) -> bool:
+        """Whether a column has names or words, not numbers."""
+        return place <= self.name_place or self.heading[place] in self.left
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Foreign lines that stand below each other as they are."""
+    """Lines that stand below each other as they are; foreign ones, unless they are "json"."""
 
     text: str
-
-
-Page = Sequence[Phrase | Table | Listing]
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A column. A name or words may be folded, a number never.
-
-    A terminal narrower than ``from_width`` does not show it; 0 is always shown.
-    """
-
-    title: str
-    is_number: bool = False
-    is_name: bool = False
-    from_width: int = 0
+    language: str = "text"
 
 
 @dataclass(frozen=True, slots=True)
-class TerminalLine:
-    """One line of a table: a cell for each column."""
+class Fold:
+    """Blocks below a line that opens them; a terminal shows those that are open."""
 
-    cells: Sequence[Text]
-    style: str = ""
+    summary: Phrase
+    blocks: "Page"
+    is_open: bool = False
+
+
+Block = Phrase | Paragraph | Bullets | Table | Listing | Fold
+Page = Sequence[Block]
+
+
+# --- Markdown
 
 
 def markdown(page: Page) -> str:
     """Render for GitHub; the first sentence stands out."""
-    parts = [_markdown_part(part) for part in page]
-    return "\n\n".join([f"**{parts[0]}**", *parts[1:]]) + "\n"
+    first, *others = page
+    if not isinstance(first, Paragraph | Bullets | Table | Listing | Fold):
+        first = Paragraph(first, "title")
+    return join_markdown([first, *others])
+
+
+def join_markdown(page: Page) -> str:
+    """Render for GitHub, each block as it is."""
+    return "\n\n".join(map(_render_markdown, page)) + "\n"
+
+
+def _render_markdown(block: Block) -> str:
+    match block:
+        case Paragraph():
+            before, after = {
+                "headline": ("### ", ""),
+                "title": ("**", "**"),
+                "warning": ("", ""),
+                "small": ("<sub>", "</sub>"),
+            }[block.style]
+            return f"{before}{escape_phrase(block.words)}{after}"
+        case Bullets():
+            return "\n".join(f"- {escape_phrase(line)}" for line in block.lines)
+        case Table():
+            return _render_markdown_table(block)
+        case Listing():
+            text = block.text if block.language == "json" else clean_lines(block)
+            return escape.fence(text, info=block.language)
+        case Fold():
+            # Nothing reads Markdown in a summary.
+            summary = "".join(
+                part if isinstance(part, Markdown) else escape.html_code(part)
+                for part in block.summary
+            )
+            inner = "\n\n".join(map(_render_markdown, block.blocks))
+            return f"<details><summary>{summary}</summary>\n\n{inner}\n\n</details>"
+        case _:
+            return escape_phrase(block)
+
+
+def escape_phrase(phrase: Phrase) -> Markdown:
+    """Make Markdown of a phrase; its foreign parts become code spans."""
+    return Markdown("".join(map(_escape_part, phrase)))
+
+
+def _escape_part(text: str) -> Markdown:
+    if isinstance(text, Markdown):
+        return text
+    if isinstance(text, Command):
+        return escape.command(text)
+    return escape.sentence(text) if isinstance(text, Sentence) else escape.code(text)
+
+
+def _render_markdown_table(table: Table) -> str:
+    places = range(len(table.heading))
+    lines = [
+        table.heading,
+        [":--" if table.is_left(place) else "--:" for place in places],
+        *(
+            [escape_phrase(_as_phrase(cell)).replace("\n", "<br>") for cell in r]
+            for r in table.rows
+        ),
+    ]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def clean_lines(listing: Listing) -> str:
+    """Return the lines as a terminal would end up showing them."""
+    return "\n".join(map(escape.visible, listing.text.splitlines()))
+
+
+def _as_phrase(cell: str | Phrase) -> Phrase:
+    return (cell,) if isinstance(cell, str) else cell
+
+
+# --- a terminal
 
 
 def terminal(page: Page, *, width: int, color: bool) -> str:
@@ -85,171 +189,111 @@ def terminal(page: Page, *, width: int, color: bool) -> str:
         # What the environment says of colours and widths has been decided by the caller.
         _environ={},
     )
-    console.print(Group(*renderables(page, width=width)))
-    return "\n".join(line.rstrip() for line in stream.getvalue().split("\n")).strip("\n") + "\n"
+    first, *others = page
+    if not isinstance(first, Paragraph | Bullets | Table | Listing | Fold):
+        first = Paragraph(first, "headline")
+    console.print(Group(*_lay_out([first, *others], width)))
+    lines = "\n".join(line.rstrip() for line in stream.getvalue().split("\n"))
+    lines = re.sub(r"\n{3,}", "\n\n", _WORKFLOW_COMMAND.sub(r"\1: :", lines))
+    return lines.strip("\n") + "\n"
 
 
-def renderables(page: Page, *, width: int) -> Iterator[RenderableType]:
-    """Yield what rich prints of a page, on a terminal of `width` columns."""
-    for index, part in enumerate(page):
-        if isinstance(part, Table):
-            yield Padding(_terminal_table(part, width), (1, 0))
-        elif isinstance(part, Listing):
-            yield Padding(Text(_lines_of(part)), (1, 0))
-        else:
-            yield Text("".join(map(_plain, part)), style="" if index else "bold")
+def _lay_out(page: Page, width: int) -> Iterator[RenderableType]:
+    for block in page:
+        match block:
+            case Paragraph():
+                styles = {"headline": "bold", "title": "bold", "warning": "yellow", "small": "dim"}
+                text = _make_text(block.words, styles[block.style])
+                yield Padding(text, (1, 0, 0, 0)) if block.style == "title" else text
+            case Bullets():
+                yield Padding(Group(*map(_make_text, block.lines)), (0, 0, 1, 2))
+            case Table():
+                yield Padding(_lay_out_table(block, width), (1, 0))
+            case Listing():
+                yield Padding(Text(clean_lines(block)), (0, 0, 1, 0))
+            case Fold():
+                yield _make_text(block.summary)
+                if block.is_open:
+                    yield from _lay_out(block.blocks, width)
+            case _:
+                yield _make_text(block)
 
 
-def _markdown_part(part: Phrase | Table | Listing) -> str:
-    if isinstance(part, Table):
-        return _markdown_table(part)
-    if isinstance(part, Listing):
-        return escape.fence(_lines_of(part), info="text")
-    return _markdown_phrase(part)
-
-
-def _lines_of(listing: Listing) -> str:
-    return "\n".join(map(escape.visible, listing.text.splitlines()))
-
-
-def _phrase(cell: str | Phrase) -> Phrase:
-    return (cell,) if isinstance(cell, str) else cell
-
-
-def _markdown_phrase(phrase: Phrase) -> str:
-    return "".join(map(_markdown_text, phrase))
-
-
-def _markdown_text(text: str) -> Markdown:
-    if isinstance(text, Markdown):
-        return text
-    if isinstance(text, Command):
-        return escape.command(text)
-    return escape.sentence(text) if isinstance(text, Sentence) else escape.code(text)
-
-
-def _markdown_table(table: Table) -> str:
-    rules = [":--" if _is_left(table, i) else "--:" for i in range(len(table.heading))]
-    lines = [
-        table.heading,
-        rules,
-        *([_markdown_phrase(_phrase(cell)) for cell in r] for r in table.rows),
-    ]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
-def _terminal_table(table: Table, width: int) -> RenderableType:
-    """Lay out a table; where there is no room for one, every row is a sentence."""
-    shown = [
-        Column(title, is_number=not _is_left(table, index), is_name=index == 0)
-        for index, title in enumerate(table.heading)
-    ]
-    lines = [
-        TerminalLine([Text("".join(map(_plain, _phrase(cell)))) for cell in row])
-        for row in table.rows
-    ]
-    return grid(shown, lines, width) or Group(*(_sentence(table, row) for row in lines))
-
-
-def _sentence(table: Table, row: TerminalLine) -> Text:
-    name, *others = (cell.plain for cell in row.cells)
-    said = (f"{title} {cell}" for title, cell in zip(table.heading[1:], others, strict=True))
-    return Text(f"{name}: {', '.join(said)}")
-
-
-def _is_left(table: Table, index: int) -> bool:
-    return index == 0 or table.heading[index] in table.left
-
-
-def _plain(text: str) -> str:
-    if isinstance(text, Markdown):
-        return str(text)
-    if isinstance(text, Command):
-        return escape.clean(text, limit=len(text) + 1)
-    return escape.clean(
-        text, limit=MAX_SENTENCE_CHARS if isinstance(text, Sentence) else escape.MAX_CHARS
+def _make_text(phrase: Phrase, style: str = "") -> Text:
+    """Make text of a phrase: a `Text` obeys neither markup nor escape codes."""
+    parts = (
+        (
+            phrases.plain((part,)).replace("\N{NO-BREAK SPACE}", " "),
+            "bold cyan" if isinstance(part, Command) else "",
+        )
+        for part in phrase
     )
+    return Text.assemble(*parts, style=style)
 
 
-# --- how wide the columns are on a terminal
-
-
-def grid(
-    columns: Sequence[Column], lines: Sequence[TerminalLine], width: int
-) -> rich.table.Table | None:
-    """Lay out a table of at most `width`; `None` if the columns that are always shown need more.
+def _lay_out_table(table: Table, width: int) -> RenderableType:
+    """Lay out a table; with less room numbers take two lines, then every row is a sentence.
 
     Every width is given to rich: left alone, it may make a table wider than the terminal, and cut.
     """
-    shown = _columns_with_room(columns, lines, width)
-    if shown is None:
-        return None
-    table = rich.table.Table(box=None, padding=(0, 1), header_style="dim")
-    for at, space in zip(shown, _widths(shown, columns, lines, width), strict=True):
-        table.add_column(
+    rows = [[_make_text(_as_phrase(cell)) for cell in row] for row in table.rows]
+    styles = table.styles or [""] * len(rows)
+    narrow = [
+        [
+            cell if table.is_left(place) else Text(_SECOND_LINE.sub("\n", cell.plain))
+            for place, cell in enumerate(row)
+        ]
+        for row in rows
+    ]
+    for shown in (rows, narrow):
+        if (widths := _find_widths(table, shown, width)) is None:
+            continue
+        grid = rich.table.Table(box=None, padding=(0, 1), header_style="dim")
+        for place, (title, space) in enumerate(zip(table.heading, widths, strict=True)):
+            justify: Literal["left", "right"] = "left" if table.is_left(place) else "right"
             # A `Text`, for in a plain title "[interval]" would be markup.
-            Text(columns[at].title),
-            justify="right" if columns[at].is_number else "left",
-            overflow="fold",
-            width=space,
-        )
-    for line in lines:
-        table.add_row(*(line.cells[at] for at in shown), style=line.style)
-    return table
+            grid.add_column(Text(title), justify=justify, overflow="fold", width=space)
+        for row, style in zip(shown, styles, strict=True):
+            grid.add_row(*row, style=style)
+        return grid
+    return Group(
+        *(_make_sentence(table, row, style) for row, style in zip(rows, styles, strict=True))
+    )
 
 
-def _columns_with_room(
-    columns: Sequence[Column], lines: Sequence[TerminalLine], width: int
-) -> list[int] | None:
-    """Choose columns by their places; those that need the widest terminal go first."""
-    shown = [at for at, column in enumerate(columns) if width >= column.from_width]
-    while _total(_least(columns[at], _cells(lines, at)) for at in shown) > width:
-        going = max(shown, key=lambda at: columns[at].from_width)
-        if not columns[going].from_width:
-            return None
-        shown.remove(going)
-    return shown
+def _make_sentence(table: Table, row: Sequence[Text], style: str) -> Text:
+    cells = [", ".join(cell.plain.split("\n")) for cell in row]
+    first = table.name_place + 1
+    others = zip(table.heading[first:], cells[first:], strict=True)
+    said = ", ".join(f"{title} {cell}" for title, cell in others if cell not in _EMPTY)
+    return Text(f"{' '.join(cells[:first])}: {said}", style=style)
 
 
-def _widths(
-    shown: Sequence[int], columns: Sequence[Column], lines: Sequence[TerminalLine], width: int
-) -> list[int]:
-    """Give each column what it needs; if that is too much, shrink the widest that can."""
-    widths = [_most(columns[at], _cells(lines, at)) for at in shown]
-    least = [_least(columns[at], _cells(lines, at)) for at in shown]
-    while _total(widths) > width:
+def _find_widths(table: Table, rows: Sequence[Sequence[Text]], width: int) -> list[int] | None:
+    """Give each column what it needs; if that is too much, shrink the widest that can.
+
+    `None` where there is no room for what must stand in one line.
+    """
+    room = width - _PADDING * len(table.heading)
+    widths: list[int] = []
+    least: list[int] = []
+    for place, title in enumerate(table.heading):
+        cells = [line for row in rows for line in row[place].plain.split("\n")]
+        most = max(map(cell_len, cells), default=0)
+        widths.append(max(cell_len(title), most))
+        # A title folds between its words, a name or words between or within theirs.
+        if place == table.name_place:
+            most = min(most, _NAME_WIDTH)
+        elif table.is_left(place):
+            words = (cell_len(word) for cell in cells for word in cell.split())
+            most = min(_WORDS_WIDTH, max(words, default=0))
+        least.append(max([most, *map(cell_len, title.split())]))
+    if sum(least) > room:
+        return None
+    while sum(widths) > room:
         place = max(
-            (place for place in range(len(shown)) if widths[place] > least[place]),
+            (place for place in range(len(widths)) if widths[place] > least[place]),
             key=lambda place: (widths[place], place),
         )
         widths[place] -= 1
     return widths
-
-
-def _total(widths: Iterable[int]) -> int:
-    every = list(widths)
-    return sum(every) + _PADDING * len(every)
-
-
-def _cells(lines: Sequence[TerminalLine], at: int) -> list[Text]:
-    return [line.cells[at] for line in lines]
-
-
-def _most(column: Column, cells: Sequence[Text]) -> int:
-    return max(map(cell_len, [column.title, *_lines(cells)]))
-
-
-def _least(column: Column, cells: Sequence[Text]) -> int:
-    """Return the width below which a column cannot be read; a title folds between its words."""
-    title = max(map(cell_len, column.title.split()), default=0)
-    if column.is_number:
-        return max(title, *map(cell_len, _lines(cells)), 0)
-    most = max(map(cell_len, _lines(cells)), default=0)
-    if column.is_name:
-        return max(title, min(most, _NAME_WIDTH))
-    words = [word for line in _lines(cells) for word in line.split()]
-    return max(title, min(_WORDS_WIDTH, max(map(cell_len, words), default=0)))
-
-
-def _lines(cells: Sequence[Text]) -> list[str]:
-    return [line for cell in cells for line in cell.plain.split("\n")]

@@ -59,7 +59,7 @@ def test_the_wheel_holds_the_suite_the_example_and_the_templates(wheel):
         "ci_perf/_shipped/examples/workflows/perf.yml",
         "ci_perf/_shipped/examples/workflows/perf-baseline.yml",
         "ci_perf/gate/templates/suite.toml",
-        "ci_perf/report/templates/report.md.jinja",
+        "ci_perf/report/templates/sentences.jinja",
         "ci_perf/py.typed",
     ):
         assert name in names

@@ -8,7 +8,7 @@ from ci_perf.model.comparison import Change
 from ci_perf.report import explained_page, phrases, units
 from ci_perf.report.commands import quoted
 from ci_perf.report.escape import Command, Sentence, Words
-from ci_perf.report.tables import Listing, Page, Phrase, Table
+from ci_perf.report.tables import Block, Page, Phrase, Table
 
 _ID = 10
 _DAY = len("2026-11-21")
@@ -26,7 +26,7 @@ _MOST_ROWS = 40
 
 def page(bisection: Bisection) -> Page:
     """Say the commit or the range, then what to do, then what each session has said."""
-    parts: list[Phrase | Table | Listing] = [_headline(bisection)]
+    parts: list[Block] = [_headline(bisection)]
     parts += _about_culprit(bisection)
     parts += _why_no_answer(bisection)
     parts.append(_spent(bisection))

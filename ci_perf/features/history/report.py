@@ -13,7 +13,7 @@ from ci_perf.features.history.level_changes import RECENT_DAYS, SharedCause
 from ci_perf.judging import metric_values
 from ci_perf.model import metrics
 from ci_perf.model.commit import Commit
-from ci_perf.report import sparklines, units
+from ci_perf.report import units
 from ci_perf.report.escape import Sentence, Words
 from ci_perf.report.phrases import Phrase
 from ci_perf.report.tables import Page, Table
@@ -26,6 +26,7 @@ _MOST_MOVES = 4
 _MOST_EARLIER = 5
 # Bars of less than this share of a value would make noise look like news.
 _NOISE = 0.02
+_BARS = "▁▂▃▄▅▆▇█"
 # What rounding adds.
 _SAME = 1e-6
 _MOST_SKIPPED = 5
@@ -142,7 +143,11 @@ def centres(each: WorkloadHistory, metric: str) -> list[float | None]:
 def _spark(values: Sequence[float | None]) -> Words:
     """Draw the last values as bars of a line of text, without sessions that lack the metric."""
     known = [value for value in values if value is not None][-_SPARK_SESSIONS:]
-    return sparklines.line(known, height=_NOISE * max(known)) if known else units.NOTHING
+    if not known:
+        return units.NOTHING
+    low, height = min(known), max(max(known) - min(known), _NOISE * max(known))
+    step = height / (len(_BARS) - 1)
+    return Words("".join(_BARS[round((value - low) / step) if step else 0] for value in known))
 
 
 def is_flat(values: Sequence[float | None]) -> bool:

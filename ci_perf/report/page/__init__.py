@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from importlib import resources
 
 import jinja2
-from markupsafe import Markup, escape
+import markupsafe
+from markupsafe import Markup
 
 from ci_perf.errors import ExitCode, UsageError
 from ci_perf.model.comparison import (
@@ -27,34 +28,23 @@ from ci_perf.model.comparison import (
 from ci_perf.model.run import Run
 from ci_perf.model.summary import Summary
 from ci_perf.report import (
-    advice,
     cells,
-    explanations,
-    gate_words,
+    comparison_page,
+    escape,
     headline,
-    notices,
     phrases,
     profiles,
     provenance,
     table_rows,
+    tables,
     units,
 )
-from ci_perf.report.escape import (
-    MAX_SENTENCE_CHARS,
-    Command,
-    Markdown,
-    Sentence,
-    Words,
-    clean,
-    tail,
-)
-from ci_perf.report.page import launches, losses, machine, scales, waits
+from ci_perf.report.escape import Command, Emphasis, Markdown, Sentence, Words
+from ci_perf.report.page import canaries, launches, scales, waits
 from ci_perf.report.page.launches import Launches
-from ci_perf.report.page.machine import CanaryLine, Strip
 from ci_perf.report.page.pictures import Picture
 from ci_perf.report.page.waits import StepWaits
-from ci_perf.report.phrases import Phrase
-from ci_perf.report.tables import Listing, Page, Table
+from ci_perf.report.tables import Table
 
 _WORSE = frozenset({Severity.FAILED, Severity.NUMERICS_CHANGED, Severity.REGRESSED})
 # Of the whole page, by exit code: what fails no job is not red.
@@ -67,6 +57,10 @@ _MOST_PROFILES = 1_000
 _CODE = re.compile("`([^`]+)`")
 # A number and its unit stay on one line.
 _SPACE_OF_UNIT = re.compile(r"(?<=\d) (?=[%a-zµ°])", re.IGNORECASE)
+# A machine without a font for our emoji would show an empty box.
+_ICON = re.compile(
+    rf"^(?:{'|'.join([*phrases.ICON.values(), '🛑', 'ℹ️'])}) "  # noqa: RUF001  an icon, not an i
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,67 +100,27 @@ def render(comparison: Comparison, *, run: Run | None = None, base: Summary | No
     values = launches.of(run, base)
     rows = table_rows.worst_first(comparison.rows)
     axis = scales.of(rows)
+    _, _, *gate = comparison_page.introduce(comparison)
     return styled(
         "page.html.jinja",
         axis=axis.ticks(),
-        rows=[_row(row, axis, values) for row in rows if not table_rows.is_quiet(row)],
-        folded=[_row(row, axis, values) for row in rows if table_rows.is_quiet(row)],
-        folded_summary=table_rows.quiet_summary(comparison.rows),
-        headline=_without_icon(headline.of(comparison)),
-        counts=headline.counts(comparison),
+        rows=[_make_row(row, axis, values) for row in rows if not table_rows.is_quiet(row)],
+        folded=[_make_row(row, axis, values) for row in rows if table_rows.is_quiet(row)],
+        folded_summary=table_rows.summarise_quiet(comparison.rows),
+        headline=headline.summarise(comparison),
+        counts=headline.count_rows(comparison),
         tone=_TONES.get(comparison.exit_code, "open" if comparison.gate_changes else "same"),
-        gate_title=gate_words.TITLE,
-        gate=gate_words.lines(comparison.gate_changes),
-        footer=provenance.footer(comparison),
+        footer=provenance.say_what_was_measured(comparison),
         machine=provenance.machine(comparison.head.machine),
-        steps=advice.next_steps(comparison),
-        warnings=[
-            _without_icon(notice)
-            for notice in (*notices.of(comparison), *notices.validity(comparison))
-        ],
-        explained=explanations.of(comparison.rows),
-        explained_heading=explanations.HEADING,
-        losses=losses.curves(rows),
-        more_summary=profiles.summary(comparison.profiles),
-        more=parts(profiles.page(comparison.profiles, shown=_MOST_PROFILES)),
-        strips=machine.strips(run) if run else list[Strip](),
-        canaries=machine.canaries(run) if run else list[CanaryLine](),
+        advice=[*gate, *comparison_page.advise(comparison)],
+        explained=list(comparison_page.explain(comparison.rows)),
+        more=list(profiles.fold(comparison.profiles, shown=_MOST_PROFILES)),
+        canaries=Table(canaries.HEADING, canaries.list_rows(run) if run else []),
         waits=waits.of(run) if run else list[StepWaits](),
-        environment=provenance.environment(comparison),
+        origin=list(comparison_page.tell_origin(comparison)),
         validity=Words(comparison.validity.status.value),
-        interleaving=[
-            phrase
-            for phrase in (
-                provenance.interleaving(comparison),
-                *provenance.interleaving_notes(comparison),
-            )
-            if phrase
-        ],
         has_run=run is not None,
     )
-
-
-def parts(page: Page) -> list[dict[str, object]]:
-    """Return the parts of a page of sentences and tables, as the templates show them."""
-    shown: list[dict[str, object]] = []
-    for part, following in zip(page, [*page[1:], None], strict=True):
-        if isinstance(part, Table):
-            shown.append({"kind": "table", "table": part})
-        elif isinstance(part, Listing):
-            shown.append({"kind": "listing", "text": part.text})
-        else:
-            kind = "heading" if isinstance(following, Table) else "sentence"
-            shown.append({"kind": kind, "phrase": part})
-    return shown
-
-
-def _without_icon(phrase: Phrase) -> Phrase:
-    """Drop our emoji in front: a machine without such a font would show an empty box."""
-    first, *rest = phrase
-    if not isinstance(first, Markdown):
-        return phrase
-    icons = "".join(phrases.ICON.values()) + "\N{INFORMATION SOURCE}\N{VARIATION SELECTOR-16} "
-    return (Markdown(first.lstrip(icons)), *rest)
 
 
 # --- rows
@@ -181,8 +135,10 @@ def _tone(row: Row) -> str:
     return "same" if table_rows.is_quiet(row) else "open"
 
 
-def _row(row: Row, axis: scales.ChangeAxis, values: Mapping[tuple[str, str], Launches]) -> PageRow:
-    shown = cells.shown(row)
+def _make_row(
+    row: Row, axis: scales.ChangeAxis, values: Mapping[tuple[str, str], Launches]
+) -> PageRow:
+    shown = cells.describe(row)
     # A workload without a partner, such as a new one, shows its step time.
     metric = phrases.metric(row) or phrases.STEP_TIME
     of_row = values.get((row.workload, metric))
@@ -191,12 +147,10 @@ def _row(row: Row, axis: scales.ChangeAxis, values: Mapping[tuple[str, str], Lau
     return PageRow(
         tone=tone,
         shape=_SHAPES[tone],
-        verdict=shown.severity.value,
-        workload=Sentence(shown.workload),
+        verdict=severity_of(row).value,
+        workload=Sentence(row.workload),
         title=shown.metric,
-        values=""
-        if shown.base == shown.head == units.NOTHING
-        else units.both(shown.base, shown.head),
+        values="" if shown.values == units.NOTHING else shown.values,
         change=shown.change if shown.change != units.NOTHING else "",
         why=tuple(
             part
@@ -208,7 +162,7 @@ def _row(row: Row, axis: scales.ChangeAxis, values: Mapping[tuple[str, str], Lau
             )
             if part
         ),
-        output=tail(row.output) if isinstance(row, Uncompared) else "",
+        output=escape.tail(row.output) if isinstance(row, Uncompared) else "",
         rule=axis.picture(row) if isinstance(row, Change) else None,
         drawn=launches.picture(shown_launches, metric),
         count=shown_launches.count,
@@ -227,22 +181,23 @@ def _limit(limit: Words) -> Words:
 # --- the template
 
 
-def _html(part: str) -> Markup:
+def _render_part(part: str) -> Markup:
     """Our own words as they are, everything else as code, cleaned and escaped."""
     if isinstance(part, Command):
         words = (Markup("<span>{}</span>").format(word) for word in part.split(" "))
         return Markup('<code class="command">{}</code>').format(Markup(" ").join(words))
+    if isinstance(part, Emphasis):
+        return Markup("")
     if isinstance(part, Markdown):
-        said = str(escape(_SPACE_OF_UNIT.sub("\N{NO-BREAK SPACE}", part)))
-        return Markup(_CODE.sub(r"<code>\1</code>", said))  # noqa: S704  escaped above
-    limit = MAX_SENTENCE_CHARS if isinstance(part, Sentence) else None
-    text = clean(part) if limit is None else clean(part, limit=limit)
+        said = str(markupsafe.escape(_SPACE_OF_UNIT.sub("\N{NO-BREAK SPACE}", _ICON.sub("", part))))
+        said = _CODE.sub(r"<code>\1</code>", said).replace("\n", "<br>")
+        return Markup(said)  # noqa: S704  escaped above
+    text = phrases.plain((part,))
     return Markup("<code>{}</code>").format(text) if text else Markup("")
 
 
-def _phrase(parts: str | Sequence[str]) -> Markup:
-    every = (parts,) if isinstance(parts, str) else parts
-    return Markup("").join(map(_html, every))
+def _render_phrase(parts: str | Sequence[str]) -> Markup:
+    return Markup("").join(map(_render_part, (parts,) if isinstance(parts, str) else parts))
 
 
 @functools.cache
@@ -279,5 +234,9 @@ def environment() -> jinja2.Environment:
         keep_trailing_newline=True,
         lstrip_blocks=True,
     )
-    known.filters["phrase"] = _phrase
+    known.filters |= {
+        "phrase": _render_phrase,
+        "kind": lambda block: type(block).__name__,
+        "visible": tables.clean_lines,
+    }
     return known

@@ -64,7 +64,8 @@ class ChangeAxis:
 
     def picture(self, row: Change) -> Picture:
         """Draw one row. Without an interval there is a mark alone, without a ratio nothing."""
-        alarm = cells.alarm_size(row)
+        # Of what is noisy, a change beyond half the limit must be proven.
+        alarm = row.limit / 2 if row.interval is not None else row.limit
         bands = [
             self._band(-self.end, -alarm, "gain"),
             self._band(alarm, self.end, "limit"),
@@ -132,4 +133,4 @@ def _tick(change: float) -> str:
 
 def _label(row: Change) -> str:
     limit = "every difference counts" if row.limit <= 0 else f"limit {units.limit(row.limit)}"
-    return f"change {cells.change(row)}, {limit}"
+    return f"change {cells.show_change(row)}, {limit}"

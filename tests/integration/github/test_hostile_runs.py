@@ -73,7 +73,7 @@ def test_whatever_a_run_says_is_judged_and_shown_or_refused(baselines):
         shown = judged(run, baselines)
         outcomes["shown" if shown else "refused"] += 1
         if shown:
-            check_page(Page(publication.whole(shown, ORIGIN, max_bytes=60_000)))
+            check_page(Page(publication.render_whole(shown, ORIGIN, max_bytes=60_000)))
 
     check()
     # Numbers that no machine gives are refused. If most runs were, this test would show nothing.

@@ -177,7 +177,7 @@ def test_what_an_author_does_to_the_gate_stands_above_the_fold(main, tmp_path, a
     comparison = judged(main, tmp_path, attempt)
     drawn = re.sub(r"<[^>]+>", "", page.render(comparison).partition("What to do next")[0])
     shown = {
-        "markdown": markdown.opening(comparison).replace("`", ""),
+        "markdown": markdown.render(comparison).partition("What to do next")[0].replace("`", ""),
         "terminal": terminal.render(comparison, width=400, color=False),
         "page": drawn,
     }
@@ -193,7 +193,7 @@ def test_what_an_author_does_to_the_gate_stands_above_the_fold(main, tmp_path, a
 @pytest.mark.parametrize("attempt", ATTEMPTS, ids=lambda attempt: attempt.name)
 def test_a_pass_with_another_gate_is_no_plain_pass(main, tmp_path, attempt):
     comparison = judged(main, tmp_path, attempt)
-    first_line = phrases.plain(headline.of(comparison))
+    first_line = phrases.plain(headline.summarise(comparison))
 
     is_pass = attempt.code == ExitCode.OK
     assert first_line.startswith("⚠️ Pass, and the gate changes: ") == is_pass

@@ -32,7 +32,7 @@ def test_a_gain_in_pairs_is_contrary_to_a_loss_against_the_history(base):
 
     assert found.contrary is not None
     assert found.contrary.low > 1
-    assert "history shows the contrary" in remarks.of(found)
+    assert "history shows the contrary" in remarks.describe(found)
 
 
 @pytest.mark.parametrize(("history", "in_pairs"), [(2.0, 1.0), (2.0, 2.0), (1.0, 2.0)])

@@ -6,11 +6,12 @@ import pytest
 from ci_perf.errors import ExitCode, RefusedError
 from ci_perf.model.comparison import Verdict
 from ci_perf.pull_request import trust
-from ci_perf.report import publication
+from ci_perf.report.sentences import say
 from tests.comparisons import a_change, a_comparison, an_uncompared
 from tests.runs import HEAD_COMMIT, STEADY, a_measured, a_run
 
 OTHER = "f" * 40
+OF_OTHER = say("other_commit", measured=OTHER, head=HEAD_COMMIT)
 
 
 def a_run_of(commit, *, dirty=False):
@@ -24,20 +25,20 @@ def a_run_of(commit, *, dirty=False):
     ("commit", "dirty", "notes"),
     [
         (HEAD_COMMIT, False, ()),
-        (OTHER, False, (publication.other_commit(OTHER, HEAD_COMMIT),)),
-        (HEAD_COMMIT, True, (publication.changed_files(),)),
+        (OTHER, False, (OF_OTHER,)),
+        (HEAD_COMMIT, True, (say("changed_files"),)),
         (
             OTHER,
             True,
             (
-                publication.other_commit(OTHER, HEAD_COMMIT),
-                publication.changed_files(),
+                OF_OTHER,
+                say("changed_files"),
             ),
         ),
     ],
 )
 def test_numbers_of_any_other_code_are_named(commit, dirty, notes):
-    assert trust.source_notes(a_run_of(commit, dirty=dirty), HEAD_COMMIT) == notes
+    assert tuple(trust.note_source(a_run_of(commit, dirty=dirty), HEAD_COMMIT)) == notes
 
 
 def test_numbers_of_any_other_code_are_no_baseline():
@@ -50,7 +51,7 @@ def test_numbers_of_any_other_code_are_no_baseline():
 
 
 def unproven(*rows, refused=True):
-    return trust.unproven(a_comparison(*rows), are_pairs_refused=refused)
+    return trust.count_unproven(a_comparison(*rows), are_pairs_refused=refused)
 
 
 @pytest.mark.parametrize(
@@ -72,43 +73,32 @@ def test_what_looks_worse_without_pairs_is_unproven(verdict, refused, counts):
 
 @pytest.mark.parametrize("ratio", [0.9, 1.0])
 def test_what_does_not_look_worse_needs_no_proof(ratio):
-    assert unproven(a_change(verdict=Verdict.LIKELY_SLOWER, ratio=ratio)) == ()
+    assert unproven(a_change(verdict=Verdict.LIKELY_SLOWER, ratio=ratio)) == 0
 
 
 def test_what_gates_nothing_or_has_no_ratio_needs_no_proof():
-    assert unproven(a_change(verdict=Verdict.LIKELY_SLOWER, ratio=1.1, gate=False)) == ()
-    assert unproven(a_change(verdict=Verdict.LIKELY_SLOWER, base=0.0, head=1.0)) == ()
-    assert unproven(an_uncompared(verdict=Verdict.INCONCLUSIVE)) == ()
+    assert unproven(a_change(verdict=Verdict.LIKELY_SLOWER, ratio=1.1, gate=False)) == 0
+    assert unproven(a_change(verdict=Verdict.LIKELY_SLOWER, base=0.0, head=1.0)) == 0
+    assert unproven(an_uncompared(verdict=Verdict.INCONCLUSIVE)) == 0
 
 
 def test_a_workload_is_counted_once_whatever_of_it_looks_worse():
     rows = [a_change(name, Verdict.LIKELY_SLOWER, ratio=1.1) for name in ("a", "a", "b")]
 
-    assert unproven(*rows) == (publication.unproven(2),)
+    assert unproven(*rows) == 2
 
 
 def test_workloads_that_no_baseline_can_judge_are_counted():
     rows = [an_uncompared(name, Verdict.INCONCLUSIVE) for name in ("a", "a", "b")]
 
-    assert trust.incomparable(a_comparison(*rows, a_change("c"))) == (
-        publication.not_comparable(2),
-    )
-    assert trust.incomparable(a_comparison(a_change("c"), an_uncompared("d"))) == ()
+    assert trust.count_incomparable(a_comparison(*rows, a_change("c"))) == 2
+    assert trust.count_incomparable(a_comparison(a_change("c"), an_uncompared("d"))) == 0
 
 
 @pytest.mark.parametrize("code", ExitCode)
 def test_a_doubt_takes_a_success_away_and_no_other_answer(code):
     comparison = a_comparison(a_change(), exit_code=int(code))
-    doubted = trust.without_answer(comparison)
+    doubted = trust.without_success(comparison)
 
     assert doubted.exit_code == (ExitCode.NO_ANSWER if code is ExitCode.OK else code)
     assert msgspec.structs.replace(doubted, exit_code=int(code)) == comparison
-
-
-@pytest.mark.parametrize("code", ExitCode)
-def test_numbers_of_other_code_neither_pass_nor_blame_the_head(code):
-    comparison = a_comparison(a_change(), exit_code=int(code))
-    answer = trust.of_other_code(comparison)
-
-    assert answer.exit_code == ExitCode.NO_ANSWER
-    assert msgspec.structs.replace(answer, exit_code=int(code)) == comparison

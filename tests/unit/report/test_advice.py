@@ -22,7 +22,7 @@ def said(phrases):
 
 
 def steps(*rows):
-    return said(advice.next_steps(a_comparison(*rows)))
+    return said(advice.list_steps(a_comparison(*rows)))
 
 
 def test_the_next_command_names_the_run_and_the_baselines_that_were_judged():
@@ -33,7 +33,7 @@ def test_the_next_command_names_the_run_and_the_baselines_that_were_judged():
         base=a_side(label="perf/nvidia-h200/standard"),
     )
 
-    (step,) = said(advice.next_steps(comparison))
+    (step,) = said(advice.list_steps(comparison))
 
     assert "ci-perf accept 'my runs/b 1.json' --workload bert --baselines perf --reason" in step
 
@@ -43,7 +43,7 @@ def test_between_two_runs_there_is_no_folder_of_baselines_to_name():
         a_change("bert", Verdict.IMPROVED, ratio=0.8), base=a_side(label="a/b/base.json")
     )
 
-    (step,) = said(advice.next_steps(comparison))
+    (step,) = said(advice.list_steps(comparison))
 
     assert "--baselines" not in step
 
@@ -54,7 +54,7 @@ def test_accept_may_refuse_the_numbers_of_a_busy_machine():
         status=Status.DEGRADED, reasons=(a_reason("host_pressure", "bert", Status.DEGRADED),)
     )
 
-    (step,) = said(advice.next_steps(a_comparison(row, validity=busy)))
+    (step,) = said(advice.list_steps(a_comparison(row, validity=busy)))
 
     assert step.endswith(
         "--workload bert (it refuses numbers of a very busy machine: check again then)"
@@ -84,7 +84,7 @@ def test_losses_that_differ_in_a_late_digit_are_shown_with_that_digit():
 @pytest.mark.parametrize(("exit_code", "is_harmless"), [(0, True), (1, False)])
 def test_only_a_suspicion_that_fails_nothing_is_called_harmless(exit_code, is_harmless):
     row = a_change("bert", Verdict.LIKELY_SLOWER, ratio=1.018)
-    (step,) = said(advice.next_steps(a_comparison(row, exit_code=exit_code)))
+    (step,) = said(advice.list_steps(a_comparison(row, exit_code=exit_code)))
 
     assert ("This is not proven, and does not " in step) is is_harmless
 
@@ -93,7 +93,7 @@ def test_a_new_workload_says_why_its_base_could_not_be_launched():
     (step,) = steps(an_uncompared("vit", Verdict.NEW, "no file vit.py"), a_change("bert"))
 
     assert "No baseline yet: vit (the base could not be launched: no file vit.py)." in step
-    assert remarks.of(an_uncompared("vit", Verdict.NEW, "no file vit.py")) == (
+    assert remarks.describe(an_uncompared("vit", Verdict.NEW, "no file vit.py")) == (
         "no baseline yet, and the base could not be launched"
     )
 
@@ -126,7 +126,7 @@ def test_a_baseline_that_has_moved_away_is_to_be_measured_anew():
     comparison = a_comparison(
         a_change(), stale=Stale(suspects=3, cleared=2, ratio=1.04), base=a_side(label="perf/x/s")
     )
-    (step,) = said(advice.next_steps(comparison))
+    (step,) = said(advice.list_steps(comparison))
 
     assert "ci-perf run --suite standard and then ci-perf accept run.json --baselines perf" in step
     assert step.endswith('--replace --reason "…"')
@@ -134,7 +134,7 @@ def test_a_baseline_that_has_moved_away_is_to_be_measured_anew():
 
 def of_samples(*rows):
     """Say what to do about samples: they have no run."""
-    return said(advice.next_steps(a_comparison(*rows, suite="samples", head=a_head(run=""))))
+    return said(advice.list_steps(a_comparison(*rows, suite="samples", head=a_head(run=""))))
 
 
 NO_PAIRS = "Not decided without pairs: search. Launch base and head in turns in one job, and give "
@@ -191,7 +191,7 @@ def test_samples_that_improved_or_stayed_ask_nothing():
 def test_a_suite_may_be_called_samples():
     comparison = a_comparison(a_change("a", Verdict.REGRESSED, ratio=1.2), suite="samples")
 
-    assert "ci-perf accept" in said(advice.next_steps(comparison))[0]
+    assert "ci-perf accept" in said(advice.list_steps(comparison))[0]
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ def comparing(**facts):
 
 def said(**facts):
     """Return the sentences about these facts, each (base, head)."""
-    return ["".join(phrase) for phrase in notices.differences(comparing(**facts))]
+    return ["".join(phrase) for phrase in notices.compare_environments(comparing(**facts))]
 
 
 def test_the_same_environment_is_not_mentioned():
@@ -70,7 +70,7 @@ def test_a_container_on_one_side_only_is_said_in_words(facts, opening):
 
 def test_baselines_of_several_images_are_all_named():
     images = tuple(Difference(field="image", base=base, head=NEW) for base in (OLD, "none"))
-    (found,) = notices.differences(a_comparison(a_change(), differences=images))
+    (found,) = notices.compare_environments(a_comparison(a_change(), differences=images))
 
     assert "".join(found) == (f"⚠️ Image changed: {OLD} → {NEW}, none → {NEW}{MAY_BE_ITS_DOING}")
 
@@ -94,7 +94,7 @@ def test_packages_that_the_change_may_have_brought_are_left_to_the_history():
         interleaved=an_interleaved(dependencies=("requirements.txt", "uv.lock")),
     )
 
-    packages, environment = ["".join(phrase) for phrase in notices.of(comparison)]
+    packages, environment = ["".join(phrase) for phrase in notices.list_notices(comparison)]
 
     assert packages.startswith("⚠️ This change alters requirements.txt, uv.lock, and the installed")
     assert "pairs show what the code does, and only the history shows what the packages" in packages
@@ -114,7 +114,7 @@ def test_packages_that_the_change_asks_for_and_nobody_has_installed_are_told():
 def said_of(comparison, *dependencies):
     interleaved = an_interleaved(dependencies=dependencies)
     comparison = msgspec.structs.replace(comparison, interleaved=interleaved)
-    return ["".join(phrase) for phrase in notices.of(comparison)]
+    return ["".join(phrase) for phrase in notices.list_notices(comparison)]
 
 
 def test_packages_are_no_doing_of_a_change_that_alters_no_file_of_them():
@@ -127,5 +127,8 @@ def test_a_row_that_other_packages_may_have_moved_says_how_far_its_history_is():
     gain = a_change(code="other_packages", ratio=1.0, drift=0.9)
     loss = a_change(verdict=Verdict.INCONCLUSIVE, code="other_packages", ratio=1.3, drift=1.3)
 
-    assert "its history had other packages (\N{MINUS SIGN}10.0 %); the base was" in remarks.of(gain)
-    assert "its history had other packages; the base was" in remarks.of(loss)
+    assert (
+        "its history had other packages (\N{MINUS SIGN}10.0 %); the base was"
+        in remarks.describe(gain)
+    )
+    assert "its history had other packages; the base was" in remarks.describe(loss)

@@ -17,7 +17,7 @@ BUSY = validity_of((a_reason("host_pressure", status=Status.DEGRADED),))
 
 
 def first_line(*rows, **more):
-    return text(headline.of(a_comparison(*rows, **more)))
+    return text(headline.summarise(a_comparison(*rows, **more)))
 
 
 def text(phrase):
@@ -119,7 +119,7 @@ def test_what_is_worse_by_its_history_alone_says_how_far():
     assert first_line(near, far) == (
         "❓ Unknown: looks worse, not proven: gpt +40.0 %, bert +25.0 % by its history"
     )
-    assert "worse than its history (+25.0 %)" in remarks.of(near)
+    assert "worse than its history (+25.0 %)" in remarks.describe(near)
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ def test_a_run_that_cannot_be_trusted_blames_nobody():
     invalid = shapes.invalid()
     rows = (*invalid.rows, an_uncompared("conv", Verdict.FAILED))
 
-    assert text(headline.of(msgspec.structs.replace(invalid, rows=rows))) == (
+    assert text(headline.summarise(msgspec.structs.replace(invalid, rows=rows))) == (
         "❓ Unknown: this run cannot be trusted; failed or missing: conv"
     )
 
@@ -189,6 +189,6 @@ def test_numbers_that_are_not_believed_lead_to_the_notes():
 
 
 def test_a_part_of_the_suite_is_said_to_be_a_part():
-    counts = text(headline.counts(a_comparison(a_change(), selection=("mlp",))))
+    counts = text(headline.count_rows(a_comparison(a_change(), selection=("mlp",))))
 
     assert "1 selected workload," in counts

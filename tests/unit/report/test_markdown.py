@@ -30,7 +30,7 @@ def spaced(text):
 
 def named_rows(report):
     """Return mark and first part of the name of every row of every table."""
-    return re.findall(r"^\| ([^\w |]+) \| ([^|<]+?)(?:<br>[^|]*)? \|", report, re.MULTILINE)
+    return re.findall(r"^\| ([^\w |:]+) \| ([^|<]+?)(?:<br>[^|]*)? \|", report, re.MULTILINE)
 
 
 @settings(max_examples=50)

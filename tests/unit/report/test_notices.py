@@ -8,7 +8,7 @@ from tests.unit.report.parts import a_cleared
 
 
 def said(*rows, **more):
-    return ["".join(phrase) for phrase in notices.of(a_comparison(*rows, **more))]
+    return ["".join(phrase) for phrase in notices.list_notices(a_comparison(*rows, **more))]
 
 
 def test_one_suspect_that_pairs_cleared_is_named():
@@ -64,7 +64,7 @@ def test_a_suspect_that_moved_the_other_way_is_not_counted_with_the_rest():
 def test_a_job_that_fails_without_a_proof_says_who_asked_for_that():
     (notice,) = said(a_change(verdict=Verdict.LIKELY_SLOWER, ratio=1.1), exit_code=1)
 
-    assert "Nothing is proven: the job fails because `fail_on` asks" in notice
+    assert "Nothing is proven: the job fails because fail_on asks" in notice
 
 
 def test_the_whole_suite_is_shown_where_a_time_has_no_answer():

@@ -43,7 +43,7 @@ def a_break_even(*, cost_s=60.0, gain_s=0.01, is_faster=True):
 
 
 def shown(*found, rows=10):
-    return tables.markdown(profiles.page(found, shown=rows))
+    return tables.join_markdown(list(profiles.fold(found, shown=rows)))
 
 
 def test_a_part_that_is_new_or_gone_has_no_time_on_the_other_side():
@@ -60,7 +60,7 @@ def test_what_the_driver_did_not_tell_is_said_once_with_its_answer():
     gpus = tuple(a_gpu(uuid, power_w=None, absent=absent) for uuid in ("GPU-0", "GPU-1"))
 
     text = shown(a_profile("a", gpus=gpus), a_profile("b", gpus=gpus))
-    assert text.endswith("\n\nNo power of `GPU-0`, `GPU-1`: `Not Supported`\n")
+    assert text.count("\n\nNo power of `GPU-0`, `GPU-1`: `Not Supported`\n") == 1
 
 
 def test_a_compiled_workload_says_what_it_costs_gains_and_when_that_pays():

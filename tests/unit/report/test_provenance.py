@@ -20,7 +20,7 @@ from tests.runs import CPU, GPU, an_image
 
 def summary(*rows, **found):
     comparison = a_comparison(*rows, interleaved=an_interleaved(**found))
-    return "".join(provenance.interleaving(comparison))
+    return "".join(provenance.say_how_launched(comparison))
 
 
 def test_a_base_that_was_not_needed_is_said_not_to_have_been_launched():
@@ -40,7 +40,7 @@ BESIDE = an_interleaved(source=Source(commit="c" * 40, branch="", dirty=False), 
 
 
 def test_where_the_base_was_launched_its_commit_and_that_of_the_baseline_are_told_apart():
-    found = "".join(provenance.footer(a_comparison(a_change(), interleaved=BESIDE)))
+    found = "".join(provenance.say_what_was_measured(a_comparison(a_change(), interleaved=BESIDE)))
 
     assert found.startswith("Baseline of a1b2c3d → head d4e5f6a, paired with ccccccc · run")
 
@@ -52,7 +52,7 @@ def test_without_a_baseline_a_base_is_named_only_where_it_was_launched(interleav
     nobody = a_side(sessions=0, source=Source(commit="none", branch="none", dirty=False))
     found = a_comparison(a_change(), base=nobody, interleaved=interleaved)
 
-    footer = "".join(provenance.footer(found))
+    footer = "".join(provenance.say_what_was_measured(found))
     assert footer.startswith(f"No baseline → head d4e5f6a{paired}")
 
 
@@ -60,7 +60,7 @@ def test_the_commit_that_is_the_same_program_is_named():
     same = msgspec.structs.replace(BESIDE, pairs=0, suspects=0)
     row = an_uncompared("bert", Verdict.UNCHANGED, code="same_program", same=a_same_program("bert"))
 
-    footer = "".join(provenance.footer(a_comparison(row, interleaved=same)))
+    footer = "".join(provenance.say_what_was_measured(a_comparison(row, interleaved=same)))
 
     assert footer.startswith("Baseline of a1b2c3d → head d4e5f6a, compared with ccccccc · run")
 
@@ -68,7 +68,9 @@ def test_the_commit_that_is_the_same_program_is_named():
 def test_a_base_that_no_suspect_needed_is_not_said_to_have_been_launched():
     found = a_comparison(a_change(), interleaved=an_interleaved(pairs=0, suspects=0))
 
-    assert "".join(provenance.footer(found)).startswith("Base a1b2c3d → head d4e5f6a · run")
+    assert "".join(provenance.say_what_was_measured(found)).startswith(
+        "Base a1b2c3d → head d4e5f6a · run"
+    )
 
 
 GPU_OF_ANOTHER_SIZE = msgspec.structs.replace(GPU, gpu_memory_bytes=70 * 2**30)
@@ -101,11 +103,11 @@ SAMPLES = a_comparison(
 
 
 def test_what_is_known_of_neither_side_has_no_row():
-    names = ["".join(name) for name, _, _ in provenance.environment(SAMPLES)]
+    names = ["".join(name) for name, _, _ in provenance.list_environment(SAMPLES)]
 
     assert names == ["Numbers from", "Sessions"]
-    assert "".join(provenance.footer(SAMPLES)) == "exit code 0 · ci-perf 0.1.0"
-    assert "".join(provenance.environment_summary(SAMPLES)).startswith("Environment: base of 3 ")
+    assert "".join(provenance.say_what_was_measured(SAMPLES)) == "exit code 0 · ci-perf 0.1.0"
+    assert "".join(provenance.summarise_environment(SAMPLES)).startswith("Environment: base of 3 ")
 
 
 @pytest.mark.parametrize(("sessions", "pairs"), [(0, 4), (3, 4), (0, 0)])
@@ -120,7 +122,7 @@ def test_without_a_session_the_base_that_was_launched_is_what_the_head_was_compa
         interleaved=an_interleaved(pairs=pairs),
     )
 
-    facts = {"".join(name): "".join(base) for name, base, _ in provenance.environment(found)}
+    facts = {"".join(name): "".join(base) for name, base, _ in provenance.list_environment(found)}
     is_launched = pairs > 0 and not sessions
     assert facts["Numbers from"] == ("main, launched" if is_launched else "baselines")
     assert (facts["Commit"] == "none") is not is_launched
@@ -134,7 +136,7 @@ def before(**more):
     comparison = a_comparison(
         a_change(), interleaved=an_interleaved(notes=("a note",)), spending=Spending(**more)
     )
-    return ["".join(phrase) for phrase in provenance.interleaving_notes(comparison)]
+    return ["".join(phrase) for phrase in provenance.list_notes(comparison)]
 
 
 def test_a_later_check_says_what_it_may_spend():
@@ -156,4 +158,4 @@ def test_earlier_runs_whose_pairs_count_are_named():
     (_, many, _) = before(check=2, share=0.1, earlier=dict.fromkeys("abcd", ("w",)))
 
     assert one == "Pairs of earlier runs of the same commits count, too: a."
-    assert many.endswith("count, too: a and b and c and 1 more.")
+    assert many.endswith("count, too: a, b, c and 1 more.")

@@ -18,7 +18,7 @@ ORIGIN = Origin(url=URL, attempt=1, is_fork=False)
 
 def comment_of(comparison, *, origin=ORIGIN, max_bytes=report_comment.MAX_BYTES):
     """The text of a comment, as it is posted."""
-    return publication.whole(comparison, origin, max_bytes=max_bytes)
+    return publication.render_whole(comparison, origin, max_bytes=max_bytes)
 
 
 def test_the_headline_comes_first_and_leads_to_the_run():
@@ -31,7 +31,7 @@ def test_the_headline_comes_first_and_leads_to_the_run():
 
 
 def test_a_long_verdict_in_one_line_leaves_room_for_the_base_branch():
-    title = publication.title(shapes.unchanged(), base="main", max_chars=20)
+    title = publication.write_title(shapes.unchanged(), base="main", max_chars=20)
 
     assert len(title) == 20
     assert title.endswith("… · for main")
@@ -86,7 +86,7 @@ def test_what_finds_no_room_is_said_to_be_in_the_summary():
 
 def test_a_finding_is_told_in_plain_words():
     row = a_change("mlp", Verdict.REGRESSED, ratio=1.1)
-    (note,) = publication.file_notes(a_comparison(row, a_change("fine")))
+    (note,) = publication.list_file_notes(a_comparison(row, a_change("fine")))
 
     assert (note.workload, note.level) == ("mlp", "failure")
     assert note.title == "ci_perf: mlp: regressed"
@@ -99,7 +99,7 @@ def test_what_cannot_fail_the_job_only_warns():
         a_change("b", Verdict.LIKELY_SLOWER, ratio=1.1),
     ]
 
-    notes = publication.file_notes(a_comparison(*rows))
+    notes = publication.list_file_notes(a_comparison(*rows))
     assert {(note.workload, note.level) for note in notes} == {("a", "warning"), ("b", "warning")}
 
 
@@ -161,8 +161,8 @@ def test_no_foreign_text_is_obeyed_by_a_runner_or_a_terminal(text):
         an_uncompared(text, Verdict.FAILED, text),
         suite=text,
     )
-    lines = [publication.title(comparison)]
-    lines += [one.title + one.message for one in publication.file_notes(comparison)]
+    lines = [publication.write_title(comparison)]
+    lines += [one.title + one.message for one in publication.list_file_notes(comparison)]
 
     for line in lines:
         assert line.isprintable()

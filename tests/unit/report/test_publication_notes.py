@@ -1,16 +1,16 @@
 """What is said beside a comparison: changed baselines, lines to copy, answers to a comment."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_perf.report import accept_help, publication
+from ci_perf.report import accept_help, publication, tables
 from ci_perf.report.accept_help import Accepted, AcceptHint
-from ci_perf.report.escape import Markdown
 from ci_perf.report.publication import Extras, Origin
 from tests.unit.report import shapes
 from tests.unit.report.rendered import Page
 
-WAY = AcceptHint(pull=7, run=42, artifact="ci-perf", baselines="baselines", sha="a" * 40)
+HINT = AcceptHint(pull=7, run=42, artifact="ci-perf", baselines="baselines", sha="a" * 40)
 MLP = "baselines/m/smoke/mlp.json"
 ORIGIN = Origin(url="https://github.com/octo/model/actions/runs/42", attempt=1, is_fork=False)
 HOSTILE = st.text(max_size=60) | st.sampled_from(
@@ -18,23 +18,21 @@ HOSTILE = st.text(max_size=60) | st.sampled_from(
 )
 
 
-def test_where_no_baseline_is_changed_nothing_is_said():
-    assert publication.baseline_note([], None, is_judged_by_base=True) == ""
+@pytest.mark.parametrize(
+    ("paths", "own", "is_judged_by_base", "said"),
+    [
+        ([], None, True, ""),
+        ([MLP], None, False, "uses the baselines of the job that measured"),
+        ([MLP, "b.json"], None, True, f"changes 2 baselines (`{MLP}`, `b.json`): a reviewer"),
+        ([MLP], shapes.unchanged(), True, "its own it would be: ✅ Pass: no regression."),
+    ],
+    ids=["none", "by the job that measured", "two", "by its own"],
+)
+def test_edited_baselines_are_named_with_what_they_would_say(paths, own, is_judged_by_base, said):
+    notes = publication.note_edited_baselines(paths, own, is_judged_by_base=is_judged_by_base)
 
-
-def test_both_verdicts_are_said_where_both_are_known():
-    said = publication.baseline_note(
-        [MLP, "other.json"], shapes.unchanged(), is_judged_by_base=True
-    )
-
-    assert f"changes 2 baselines (`{MLP}`, `other.json`): a reviewer" in said
-    assert "with its own it would be: ✅ Pass: no regression." in said
-
-
-def test_where_the_job_that_measured_has_judged_it_says_so():
-    said = publication.baseline_note([MLP], None, is_judged_by_base=False)
-
-    assert "uses the baselines of the job that measured" in said
+    assert bool(notes) is bool(paths)
+    assert said in tables.join_markdown(notes)
 
 
 def test_the_lines_to_copy_name_what_is_not_usual():
@@ -52,21 +50,30 @@ def test_the_lines_to_copy_name_what_is_not_usual():
 
 
 def test_a_comment_is_offered_only_for_a_commit_that_could_be_accepted_so():
-    assert f"/ci-perf accept {'a' * 40} " in accept_help.folded(WAY)
-    assert "/ci-perf" not in accept_help.folded(
-        AcceptHint(pull=7, run=42, artifact="x", baselines="b")
-    )
+    without = AcceptHint(pull=7, run=42, artifact="x", baselines="b")
+    with_commit, unknown = (tables.join_markdown([accept_help.fold(h)]) for h in (HINT, without))
+
+    assert f"/ci-perf accept {'a' * 40} " in with_commit
+    assert "/ci-perf" not in unknown
+
+
+def whole(comparison, max_bytes, *, end=()):
+    notes = publication.note_edited_baselines([MLP], None, is_judged_by_base=True)
+    extras = Extras(notes=notes, end=end)
+    return publication.render_whole(comparison, ORIGIN, max_bytes=max_bytes, extras=extras)
 
 
 @given(HOSTILE)
 def test_no_foreign_text_leaves_its_code_span(text):
     hint = AcceptHint(pull=7, run=42, artifact=text, baselines=text, sha=text)
-    beside = Extras(
-        note=publication.baseline_note([text], None, is_judged_by_base=True),
-        folded=Markdown(accept_help.folded(hint)),
+    extras = Extras(
+        notes=publication.note_edited_baselines([text], None, is_judged_by_base=True),
+        end=[accept_help.fold(hint)],
     )
-    page = Page(publication.whole(shapes.unchanged(), ORIGIN, max_bytes=60_000, extras=beside))
-    answer = Page(publication.reply_refused("octocat", text, hint))
+    page = Page(
+        publication.render_whole(shapes.unchanged(), ORIGIN, max_bytes=60_000, extras=extras)
+    )
+    answer = Page(publication.refuse("octocat", text, hint))
 
     assert page.open == answer.open == []
     assert "@" not in page.prose + answer.prose
@@ -74,19 +81,14 @@ def test_no_foreign_text_leaves_its_code_span(text):
     assert set(answer.tags) <= {"p", "code", "pre"}
 
 
-def test_what_stands_beside_is_left_out_before_the_report_is():
-    folded = accept_help.folded(WAY)
-    beside = Extras(
-        note=publication.baseline_note([MLP], None, is_judged_by_base=True),
-        folded=folded,
-    )
-    whole = publication.whole(shapes.regressed(), ORIGIN, max_bytes=60_000, extras=beside)
-    least = len(publication.whole(shapes.regressed(), ORIGIN, max_bytes=60_000).encode())
-    cut = publication.whole(shapes.regressed(), ORIGIN, max_bytes=least, extras=beside)
+def test_what_stands_at_the_end_is_left_out_before_the_report_is():
+    fold = accept_help.fold(HINT)
+    least = len(whole(shapes.regressed(), 60_000).encode())
+    cut = whole(shapes.regressed(), least, end=[fold])
 
-    assert folded in whole
-    assert folded not in cut or len(cut.encode()) <= least
+    assert tables.join_markdown([fold]) in whole(shapes.regressed(), 60_000, end=[fold])
     assert len(cut.encode()) <= least
+    assert "For programs" in cut
 
 
 def test_an_answer_says_what_was_committed():
@@ -106,6 +108,4 @@ def test_an_answer_says_what_was_committed():
 
 
 def test_a_refusal_without_another_way_ends_with_the_reason():
-    assert publication.reply_refused("octocat", "no", None) == (
-        "Not accepted for `octocat`: `no`.\n"
-    )
+    assert publication.refuse("octocat", "no", None) == ("Not accepted for `octocat`: `no`.\n")

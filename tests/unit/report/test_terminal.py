@@ -4,7 +4,7 @@ import pytest
 from rich.cells import cell_len
 
 from ci_perf.model.comparison import Verdict
-from ci_perf.report import table_rows, terminal, units
+from ci_perf.report import cells, table_rows, terminal, units
 from tests.comparisons import a_change, a_comparison, an_uncompared
 from tests.unit.report import shapes, shapes_in_turns, shapes_of_profiles
 
@@ -77,7 +77,7 @@ def test_a_narrow_terminal_cuts_no_name_of_a_workload(width):
 def test_a_terminal_has_a_column_of_evidence_where_there_is_room(width, is_shown):
     text = terminal.render(shapes_in_turns.who_moved(), width=width, color=False)
 
-    assert ("evidence" in text) is is_shown
+    assert ("Workload, metric " in text) is is_shown
     assert "6 pairs" in text
 
 
@@ -99,23 +99,25 @@ def test_no_number_is_cut_whatever_the_width(shape, width):
     shown = " ".join(" ".join(lines).split())
 
     assert max(map(cell_len, lines)) <= width
-    for row in (row for line in table_rows.changed(comparison.rows) for row in line.rows):
+    for row in (row for line in table_rows.list_changed(comparison.rows) for row in line):
+        words = cells.describe(row)
         # A cell may go on in a second line, but only between its words.
-        for word in f"{units.both(row.base, row.head)} {row.change} {row.limit}".split():
+        for word in f"{words.values} {words.change} {words.limit}".split():
             assert word in shown or word == units.NOTHING
 
 
 def test_with_little_room_an_interval_stands_in_a_second_line():
     lines = terminal.render(shapes.regressed(), width=80, color=False).splitlines()
 
-    (first,) = (number for number, line in enumerate(lines) if "first step" in line)
-    assert lines[first].split()[-6:] == ["+90.0", "%", "65", "%", "9", "pairs"]
-    assert lines[first + 1].split() == ["[+89.0,", "+91.0]"]
+    (second,) = (number for number, line in enumerate(lines) if "first step" in line)
+    assert lines[second - 1].split()[-6:] == ["+90.0", "%", "65", "%", "9", "pairs"]
+    assert lines[second].split() == ["first", "step", "[+89.0,", "+91.0]"]
 
 
 def test_where_no_table_has_room_every_row_is_a_sentence():
-    text = terminal.render(shapes.regressed(), width=50, color=False)
+    text = " ".join(terminal.render(shapes.regressed(), width=50, color=False).split())
 
     assert (
-        " ❌ resnet18 step time: 41.2 → 43.7 ms, +6.1 %\n [+5.1, +7.1], limit 2 %; 9 pairs" in text
+        "❌ resnet18, step time: Base → head 41.2 → 43.7 ms, Change [interval] +6.1 % "
+        "[+5.1, +7.1], Limit 2 %, Evidence 9 pairs" in text
     )

@@ -14,7 +14,7 @@ def reason_for(*workloads):
         for name in workloads
     )
     validity = Validity(status=Status.DEGRADED, reasons=reasons)
-    (_, shown) = notices.validity(a_comparison(a_change(), validity=validity))
+    (_, shown) = notices.list_reasons_to_distrust(a_comparison(a_change(), validity=validity))
     return "".join(shown)
 
 
@@ -28,7 +28,9 @@ def trust(*codes, **more):
     """Return the sentence above the reasons of these codes."""
     reasons = tuple(Reason(code=one, status=Status.DEGRADED, detail="x") for one in codes)
     validity = Validity(status=Status.DEGRADED, reasons=reasons)
-    return "".join(notices.validity(a_comparison(a_change(), validity=validity, **more))[0])
+    return "".join(
+        notices.list_reasons_to_distrust(a_comparison(a_change(), validity=validity, **more))[0]
+    )
 
 
 @pytest.mark.parametrize("interleaved", [None, an_interleaved(pairs=3)])

@@ -18,7 +18,7 @@ IN_TURNS = "ci-perf check loader --suite standard --against "
 
 def steps(*rows, **more):
     comparison = a_comparison(*rows, verdict=Verdict.INCONCLUSIVE, **more)
-    return ["".join(phrase) for phrase in advice.next_steps(comparison)]
+    return ["".join(phrase) for phrase in advice.list_steps(comparison)]
 
 
 @pytest.mark.parametrize("code", ["spread", "too_few_sessions", "machine_moved"])
@@ -46,13 +46,13 @@ def test_a_limit_that_would_promise_nothing_is_not_advised(limit):
     (step,) = steps(row, interleaved=an_interleaved())
 
     assert step.endswith("Use a quieter machine.")
-    assert "larger limit" not in remarks.of(row)
+    assert "larger limit" not in remarks.describe(row)
 
 
 @pytest.mark.parametrize("limit", [0.0123, 0.1163, 0.2])
 def test_the_limit_to_write_down_is_large_enough_and_toml(limit):
     comparison = a_comparison(an_undecided(pairs=18, remedy=a_remedy(limit=limit)))
-    (step,) = advice.next_steps(comparison)
+    (step,) = advice.list_steps(comparison)
 
     commands = [part for part in step if isinstance(part, Command)]
     written = tomllib.loads(commands[-1])["step_time_s"]["limit"]
@@ -71,7 +71,7 @@ def test_the_limit_to_write_down_is_large_enough_and_toml(limit):
 )
 @pytest.mark.parametrize("code", ["spread", "too_few_pairs", "base_failed", "other_packages"])
 def test_a_row_without_an_answer_says_first_which_loss_it_excludes(interval, said, code):
-    first, *_ = remarks.of(an_undecided(code=code, interval=interval)).split("; ")
+    first, *_ = remarks.describe(an_undecided(code=code, interval=interval)).split("; ")
 
     assert first == said if said else "no loss" not in first
 
@@ -130,7 +130,7 @@ def test_a_base_that_stopped_running_is_no_question_of_its_setup():
 
     assert "loader step time (after 2 pairs: Segfault)" in step
     assert "setup" not in step
-    assert remarks.of(row).endswith("; the base could not be launched after 2 pairs")
+    assert remarks.describe(row).endswith("; the base could not be launched after 2 pairs")
 
 
 def test_packages_that_both_sides_share_are_accepted_or_installed_for_each_side():
@@ -172,7 +172,7 @@ def test_an_unchanged_time_says_that_its_workload_computes_more(metric, ratio, i
     signs = Signs(direction="worse", moved=("operators", "flops"))
     row = a_change(metric=metric, ratio=ratio, signs=signs)
 
-    said = "also worse: operators per step, FLOPs per step" in remarks.of(row)
+    said = "also worse: operators per step, FLOPs per step" in remarks.describe(row)
     assert said is is_said
 
 

@@ -1,0 +1,92 @@
+"""Sentences of reports: each is a block of templates/sentences.jinja.
+
+The text of a block is ours, and what stands there in backticks is a command. A value is foreign
+unless it is `Words`: it never enters the text, in which a number leads to it. So no sentence can
+forget to escape, and every form of report escapes in its own way.
+"""
+
+import functools
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, cast
+
+from ci_perf.report import phrases, units
+from ci_perf.report.escape import Command, Words
+from ci_perf.report.phrases import Phrase
+
+if TYPE_CHECKING:
+    import jinja2
+    from jinja2.runtime import Context
+
+# Marks the number of a value; no text of ours has it.
+_MARK = "\0"
+
+
+def say(block: str, **values: object) -> Phrase:
+    """Fill in a block; empty where it says nothing of these values."""
+    kept: list[Phrase] = []
+    template = _load()
+    context = template.new_context(values | {"kept": kept})
+    text = " ".join("".join(template.blocks[block](context)).split())
+    said: list[str] = []
+    for position, piece in enumerate(text.split(_MARK)):
+        if position % 2:
+            said += kept[int(piece)]
+            continue
+        for at, words in enumerate(piece.split("`")):
+            if words:
+                said.append(Command(words) if at % 2 else Words(words))
+    return tuple(said)
+
+
+def write(block: str, **values: object) -> Words:
+    """Fill in a block that has no foreign part."""
+    return Words("".join(say(block, **values)))
+
+
+@functools.cache
+def _load() -> "jinja2.Template":
+    """Load the blocks. Jinja2 comes late: a check that prints a line of progress needs none."""
+    import jinja2
+
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("ci_perf.report"),
+        autoescape=False,  # noqa: S701  no foreign text is in the output
+        finalize=jinja2.pass_context(_keep),
+        undefined=jinja2.StrictUndefined,
+    )
+    in_context: Callable[[Any], Any] = jinja2.pass_context
+    environment.globals |= {
+        "each": in_context(_say_each),
+        "joined": phrases.joined,
+        "moved": phrases.moved,
+        "named": phrases.named,
+        "say": in_context(_say_within),
+        "title": phrases.metric_title,
+        "titled": phrases.titled,
+        "titles": phrases.titles,
+        "units": units,
+    }
+    return environment.get_template("sentences.jinja")
+
+
+def _keep(context: "Context", value: object) -> str:
+    """Keep what is not our own text out of it, under a number."""
+    if isinstance(value, Words):
+        return value
+    if isinstance(value, int):
+        return f"{value:,}"
+    if not value:
+        return ""
+    kept: list[Phrase] = context["kept"]
+    kept.append((value,) if isinstance(value, str) else tuple(cast("Iterable[str]", value)))
+    return f"{_MARK}{len(kept) - 1}{_MARK}"
+
+
+def _say_within(context: "Context", block: str, **values: object) -> Phrase:
+    """Fill in another block, which knows the values of this one."""
+    return say(block, **(context.get_all() | values))
+
+
+def _say_each(context: "Context", things: Iterable[object], block: str) -> Phrase:
+    """List things, each by a block that knows it as `row`."""
+    return phrases.joined(_say_within(context, block, row=thing) for thing in things)
