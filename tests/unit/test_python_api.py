@@ -5,9 +5,7 @@ import pytest
 import ci_perf
 from ci_perf.cli.measure_options import FIELDS
 from ci_perf.cli.measuring_commands import check_command, run_command
-from ci_perf.errors import InvalidFileError, UsageError
-from ci_perf.features.bisect.command import bisect_command
-from ci_perf.features.history.command import history_command
+from ci_perf.errors import UsageError
 from ci_perf.model.task import Tracing
 
 SUITE = """
@@ -16,18 +14,10 @@ workloads = [{ workload = "nap" }]
 """
 
 
-@pytest.mark.parametrize(
-    "call", [ci_perf.compare, ci_perf.check, ci_perf.judge], ids=lambda call: call.__name__
-)
+@pytest.mark.parametrize("call", [ci_perf.compare, ci_perf.check])
 def test_a_word_that_fail_on_does_not_know_is_refused(call):
     with pytest.raises(UsageError, match=r"fail_on: expected one of proven, .* found 'often'"):
         call("a name", fail_on="often")
-
-
-@pytest.mark.parametrize("limit", [0.0, -0.01, 1.5, float("nan")])
-def test_a_limit_that_is_no_share_is_refused(limit):
-    with pytest.raises(UsageError, match="limit: expected a share above 0"):
-        ci_perf.judge("samples.json", limit=limit)
 
 
 def test_one_workload_needs_no_list(tmp_path):
@@ -62,12 +52,7 @@ def test_a_run_that_is_only_explained_leaves_no_traces(option):
         ci_perf.explain(run="run.json", **option)
 
 
-def test_one_file_of_a_harness_needs_no_list():
-    with pytest.raises(InvalidFileError, match=r"nowhere\.json"):
-        ci_perf.judge(tool="pyperf", base="nowhere.json", head="nowhere.json")
-
-
-@pytest.mark.parametrize("command", [run_command, check_command, bisect_command, history_command])
+@pytest.mark.parametrize("command", [run_command, check_command])
 def test_what_a_command_measures_by_are_fields_that_python_takes(command):
     flags = {field.metadata["flag"] for field in FIELDS.values()}
     options = {max(parameter.opts, key=len) for parameter in command.params}

@@ -9,8 +9,8 @@ from ci_perf.features.doctor.diagnosis import DeviceKind
 from ci_perf.model import facts
 from ci_perf.model.container import Container
 from ci_perf.model.facts import Level
-from tests import machines
-from tests.machines import codes, finding
+from tests.features.doctor import machines
+from tests.features.doctor.machines import codes, finding
 
 REFUSED = facts.problem("container_refused", "`docker start`: it does not.", "Do it.")
 

@@ -4,8 +4,8 @@ import pytest
 
 from ci_perf.errors import ExitCode
 from ci_perf.model.facts import Level
-from tests import machines
-from tests.machines import codes, diagnose, finding
+from tests.features.doctor import machines
+from tests.features.doctor.machines import codes, diagnose, finding
 
 MIB, GIB = 2**20, 2**30
 

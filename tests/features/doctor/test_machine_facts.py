@@ -7,7 +7,7 @@ import pytest
 from ci_perf.features.doctor import machine_facts
 from ci_perf.features.doctor.machine_facts import Sources
 from ci_perf.model import facts
-from tests import machines
+from tests.features.doctor import machines
 
 
 @pytest.fixture

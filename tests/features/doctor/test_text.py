@@ -6,7 +6,7 @@ from ci_perf.features.doctor import text as doctor_text
 from ci_perf.features.doctor.diagnosis import diagnose
 from ci_perf.model import facts
 from ci_perf.model.run import Tool
-from tests import machines
+from tests.features.doctor import machines
 
 
 def render(*, colour=False, **machine):

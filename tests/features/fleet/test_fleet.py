@@ -12,8 +12,8 @@ from ci_perf.judging import compare, summarise
 from ci_perf.model.run import Tool
 from ci_perf.system import files
 from tests import repositories, suites
+from tests.features.fleet.work_plans import a_shard, a_unit, a_work_plan
 from tests.runs import GPU, STEADY, a_measured, a_run, an_environment
-from tests.work_plans import a_shard, a_unit, a_work_plan
 
 SUITE = """
 [suites.smoke]

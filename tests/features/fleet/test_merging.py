@@ -20,6 +20,7 @@ from ci_perf.model.validity import Status, validity_of
 from ci_perf.report import provenance
 from ci_perf.report.page import canaries
 from tests.comparisons import an_interleaved
+from tests.features.fleet.work_plans import a_shard, a_unit, a_work_plan
 from tests.histories import DAYS, a_history, in_turns, pairs, row_of, said, scaled
 from tests.runs import (
     GPU,
@@ -32,7 +33,6 @@ from tests.runs import (
     an_environment,
     some_canaries,
 )
-from tests.work_plans import a_shard, a_unit, a_work_plan
 
 LIMITS = Limits(default=default_limits())
 NAMES = tuple("abcdef")

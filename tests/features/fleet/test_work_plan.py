@@ -6,7 +6,7 @@ import pytest
 from ci_perf.errors import InvalidFileError
 from ci_perf.features.fleet.work_plan import WorkPlan
 from ci_perf.model import codec
-from tests.work_plans import a_unit, a_work_plan
+from tests.features.fleet.work_plans import a_unit, a_work_plan
 
 
 def test_a_class_of_machines_measures_every_workload_of_its_own():

@@ -2,7 +2,7 @@
 
 import random
 
-from tests.branch_histories import (
+from tests.features.history.branch_histories import (
     a_branch_history,
     a_change,
     a_commit,

@@ -11,7 +11,8 @@ import pytest
 
 from ci_perf.features.history import badge, history_page, level_changes, timelines
 from ci_perf.report.page import pictures
-from tests.branch_histories import (
+from tests.features.history import history_shapes
+from tests.features.history.branch_histories import (
     a_branch_history,
     a_change,
     a_commit,
@@ -19,7 +20,6 @@ from tests.branch_histories import (
     a_workload_history,
     steps,
 )
-from tests.features.history import history_shapes
 
 
 def rendered(shape):

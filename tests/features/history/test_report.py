@@ -5,7 +5,7 @@ import pytest
 from ci_perf.features.history import level_changes, report
 from ci_perf.report import tables
 from ci_perf.report.units import MINUS
-from tests.branch_histories import (
+from tests.features.history.branch_histories import (
     a_branch_history,
     a_change,
     a_commit,

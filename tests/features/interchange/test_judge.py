@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from ci_perf.errors import UsageError
+import ci_perf
+from ci_perf.errors import InvalidFileError, UsageError
 from ci_perf.features.interchange.judge import HarnessFiles, judge
 
 
@@ -23,3 +24,20 @@ from ci_perf.features.interchange.judge import HarnessFiles, judge
 def test_files_that_do_not_belong_together_are_refused(harness, said):
     with pytest.raises(UsageError, match=said):
         judge([], harness, limit=None, fail_on="proven", notify=print)
+
+
+@pytest.mark.parametrize("limit", [0.0, -0.01, 1.5, float("nan")])
+def test_a_limit_that_is_no_share_is_refused(limit):
+    with pytest.raises(UsageError, match="limit: expected a share above 0"):
+        ci_perf.judge("samples.json", limit=limit)
+
+
+def test_one_file_of_a_harness_needs_no_list():
+    with pytest.raises(InvalidFileError, match=r"nowhere\.json"):
+        ci_perf.judge(tool="pyperf", base="nowhere.json", head="nowhere.json")
+
+
+@pytest.mark.parametrize("call", [ci_perf.judge])
+def test_a_word_that_fail_on_does_not_know_is_refused(call):
+    with pytest.raises(UsageError, match=r"fail_on: expected one of proven, .* found 'often'"):
+        call("samples.json", fail_on="often")

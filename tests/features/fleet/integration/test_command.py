@@ -10,9 +10,9 @@ from ci_perf.model.comparison import Comparison
 from ci_perf.model.run import Run
 from ci_perf.system import files
 from tests import repositories
+from tests.features.fleet.work_plans import a_shard, a_unit, a_work_plan
 from tests.projects import Project
 from tests.runs import GPU, STEADY, a_measured, a_run, an_environment
-from tests.work_plans import a_shard, a_unit, a_work_plan
 
 UNITS = (a_unit("a", id="h100", machine_class="h100"), a_unit("a", id="cpu", machine_class="cpu"))
 

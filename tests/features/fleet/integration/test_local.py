@@ -9,7 +9,7 @@ import pytest
 from ci_perf.model.comparison import Comparison, Verdict
 from ci_perf.model.run import Run
 from ci_perf.system import files, processes
-from tests import fleets
+from tests.features.fleet import fleets
 from tests.processes import is_alive, is_measuring, wait_until
 
 

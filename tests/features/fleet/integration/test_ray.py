@@ -8,7 +8,8 @@ import pytest
 
 from ci_perf.model.run import Run
 from ci_perf.system import files, processes
-from tests import fleets, ray_cluster
+from tests import ray_cluster
+from tests.features.fleet import fleets
 from tests.processes import is_alive, wait_until
 
 ONE = ("--option", "num_cpus=1")

@@ -7,7 +7,7 @@ import pytest
 
 from ci_perf.model.run import Run
 from ci_perf.system import files, processes
-from tests import fleets
+from tests.features.fleet import fleets
 from tests.processes import is_alive, wait_until
 
 GPU = ("--option", "--partition=gpu", "--option", "--gres=gpu:1")
