@@ -109,7 +109,7 @@ def unit(name: str) -> metrics.Unit | None:
     return known.unit if known else None
 
 
-def tally(rows: Iterable[Row]) -> str:
+def tally(rows: Iterable[Row]) -> Words:
     """Count rows by severity, whole workloads apart from metrics."""
     counted = Counter((severity_of(row), is_of_workload(row)) for row in rows)
     parts = []
@@ -117,7 +117,7 @@ def tally(rows: Iterable[Row]) -> str:
         for whole, nouns in ((True, _WORKLOADS), (False, _METRICS)):
             if number := counted[severity, whole]:
                 parts.append(f"{number:,} {nouns[severity][number != 1]}")
-    return " · ".join(parts)
+    return Words(" · ".join(parts))
 
 
 def explain_marks(rows: Iterable[Row]) -> Phrase:

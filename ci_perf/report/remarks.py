@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from ci_perf.judging import signs
 from ci_perf.judging.policy import PREDICTING_SESSIONS
 from ci_perf.model.comparison import Change, Code, Numerics, Row, Uncompared, Verdict
-from ci_perf.report import phrases, same_program, units
+from ci_perf.report import phrases, same_program
 from ci_perf.report.escape import Words
 from ci_perf.report.sentences import write
 
@@ -110,8 +110,3 @@ def _join_titles(names: Iterable[str]) -> str:
 def describe_drift(row: Change) -> Words:
     """Say how far the head lies from its history, in brackets; empty where it has none."""
     return Words(f" ({phrases.moved(row.metric, row.drift)})" if row.drift else "")
-
-
-def quantity(row: Change, share: float) -> str:
-    """Show a share of the base in the unit of the metric."""
-    return units.value(share * row.base, phrases.unit(row.metric))

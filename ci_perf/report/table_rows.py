@@ -112,7 +112,7 @@ def summarise_quiet(rows: Iterable[Row]) -> Phrase:
     is_near = isinstance(closest, Change) and closest.ratio is not None and closest.gate
     return say(
         "quiet_rows",
-        tally=Words(phrases.tally(folded)),
+        tally=phrases.tally(folded),
         closest=closest if is_near else None,
         cells=cells,
     )

@@ -94,9 +94,9 @@ def render(comparison: Comparison, *, run: Run | None = None, base: Summary | No
             f"expected run {comparison.head.run or '(none)'}, of which the comparison is, found "
             f"run {run.id}; name the run.json that was written beside it"
         )
-    values = launches.of(run, base)
+    values = launches.collect(run, base)
     rows = table_rows.worst_first(comparison.rows)
-    axis = scales.of(rows)
+    axis = scales.make_axis(rows)
     _, _, *gate = comparison_page.introduce(comparison)
     return styled(
         "page.html.jinja",
