@@ -59,7 +59,9 @@ _CODE = re.compile("`([^`]+)`")
 _SPACE_OF_UNIT = re.compile(r"(?<=\d) (?=[%a-zµ°])", re.IGNORECASE)
 # A machine without a font for our emoji would show an empty box.
 _ICON = re.compile(
-    rf"^(?:{'|'.join([*phrases.ICON.values(), '🛑', 'ℹ️'])}) "  # noqa: RUF001  an icon, not an i
+    "^(?:"
+    + "|".join([*(mark.icon for mark in phrases.MARKS.values()), "🛑", "ℹ️"])  # noqa: RUF001
+    + ") "
 )
 
 
