@@ -62,12 +62,12 @@ def list_changed(rows: Iterable[Row]) -> list[Line]:
         row
         for row in worst_first(rows)
         if not is_quiet(row)
-        and not (row.verdict is Verdict.NEW and isinstance(row, Uncompared) and _is_empty(row))
+        and not (
+            isinstance(row, Uncompared)
+            and row.verdict is Verdict.NEW
+            and not (row.head or row.note)
+        )
     )
-
-
-def _is_empty(row: Uncompared) -> bool:
-    return not (row.head or row.note)
 
 
 def list_quiet(rows: Iterable[Row]) -> list[Line]:
