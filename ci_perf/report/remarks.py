@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 
 from ci_perf.judging import signs
 from ci_perf.judging.policy import PREDICTING_SESSIONS
+from ci_perf.model import metrics
 from ci_perf.model.comparison import Change, Code, Numerics, Row, Uncompared, Verdict
 from ci_perf.report import phrases, same_program
 from ci_perf.report.escape import Words
@@ -104,7 +105,8 @@ def _name_signs(row: Change) -> Iterator[str]:
 
 
 def _join_titles(names: Iterable[str]) -> str:
-    return ", ".join(map(phrases.metric_title, names))
+    """Join our titles: a name that this version does not know is foreign, and no remark."""
+    return ", ".join(metrics.BY_NAME[name].title for name in names if name in metrics.BY_NAME)
 
 
 def describe_drift(row: Change) -> Words:

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ci_perf.github import report_comment
-from ci_perf.model.comparison import Drifted, Verdict
+from ci_perf.model.comparison import Drifted, Signs, Verdict
 from ci_perf.model.run import Source
 from ci_perf.report import publication
 from ci_perf.report.publication import Origin
@@ -132,11 +132,12 @@ HOSTILE = st.text(min_size=1, max_size=60) | st.sampled_from(
 @settings(max_examples=150)
 @given(HOSTILE)
 def test_no_foreign_text_is_obeyed_in_a_comment(text):
+    signs = Signs(direction="worse", moved=(text,), equal=(text,))
     comparison = a_comparison(
         an_uncompared(text, Verdict.FAILED, text, output=text, parameters={text: text}),
         an_uncompared(text, Verdict.FAILED, text, metric=text, code="missing"),
         a_change(text, Verdict.REGRESSED, ratio=1.1, item_unit=text, note=text),
-        a_change(text, Verdict.INCONCLUSIVE, code="base_failed", note=text),
+        a_change(text, Verdict.INCONCLUSIVE, code="base_failed", note=text, signs=signs),
         a_change(text, code="baseline_moved", drift=1.1),
         a_numerics(text, note=text),
         drifted=(Drifted(workload=text, metric=text, ratio=1.1, sessions=6, since=text),),
