@@ -22,11 +22,11 @@ _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.=+-]{0,204}")
 
 def select(changed: Iterable[ChangedFile], folder: Path) -> list[ChangedFile]:
     """Choose of the files that a pull request changes those of the folder of baselines."""
-    top = in_repository(folder)
+    top = find_in_repository(folder)
     return [file for file in changed if inside(file.path, top) or inside(file.before, top)]
 
 
-def in_repository(folder: Path) -> PurePosixPath:
+def find_in_repository(folder: Path) -> PurePosixPath:
     """Return the path of a folder within its repository, which may be checked out anywhere."""
     if folder.is_dir():
         answer = git.run(folder, "rev-parse", "--show-prefix")
@@ -53,7 +53,9 @@ def is_name(part: str) -> bool:
 
 
 @contextlib.contextmanager
-def written(contents: Mapping[str, bytes | None], base: Path | None = None) -> Iterator[Path]:
+def write_temporarily(
+    contents: Mapping[str, bytes | None], base: Path | None = None
+) -> Iterator[Path]:
     """Write foreign baselines to a temporary folder, on top of a copy of those in `base`.
 
     `contents` has them by their path below the folder, which has passed `inside`; `None` removes a
@@ -69,7 +71,9 @@ def written(contents: Mapping[str, bytes | None], base: Path | None = None) -> I
         yield root
 
 
-def contents(client: Client, changed: list[ChangedFile], folder: Path) -> dict[str, bytes | None]:
+def read_contents(
+    client: Client, changed: list[ChangedFile], folder: Path
+) -> dict[str, bytes | None]:
     """Read the new content of changed baselines, by their path; `None` for removed ones.
 
     Raises GithubError, and InvalidFileError where there are too many to read.
@@ -77,7 +81,7 @@ def contents(client: Client, changed: list[ChangedFile], folder: Path) -> dict[s
     if len(changed) > _MAX_READ:
         raise InvalidFileError(f"expected at most {_MAX_READ} baselines, found {len(changed)}")
     read: dict[str, bytes | None] = {}
-    top = in_repository(folder)
+    top = find_in_repository(folder)
     for file in changed:
         if place := inside(file.before, top):
             read[place] = None

@@ -122,7 +122,7 @@ def answer(client: Client, order: AcceptOrder, options: BotOptions, *, notify: N
             pull=pull.number,
             run=run.id,
             artifact=options.artifacts[0],
-            baselines=str(baseline_changes.in_repository(options.baselines)),
+            baselines=str(baseline_changes.find_in_repository(options.baselines)),
         )
         text = _accept(client, order, pull, run, asked, options, notify)
     except (RefusedError, UsageError, InvalidFileError) as refusal:
@@ -204,14 +204,14 @@ def _accept(
             notify=notify,
         )
         place = layout.folder(Path(), measured.environment.hard, measured.suite)
-        top = baseline_changes.in_repository(options.baselines)
+        top = baseline_changes.find_in_repository(options.baselines)
         known = {
             str(place / name): content
             for name, content in commits.folder(client, pull.head.sha, str(top / place)).items()
             if baseline_changes.is_name(name)
         }
         label = fetch.label(run.id, artifact)
-        with baseline_changes.written(known) as root, fetch.refusing_odd_numbers(label):
+        with baseline_changes.write_temporarily(known) as root, fetch.refusing_odd_numbers(label):
             comparison = compare.against_baselines(measured, root, label=label, rules=rules)
             prepared = accept.prepare(
                 root,

@@ -48,10 +48,10 @@ class CheckRecord(Struct, frozen=True, kw_only=True):
 
     def before(self, run: str) -> int:
         """Return how many checks tested pairs before this run, which may be recorded already."""
-        own = self.of(run)
+        own = self.find(run)
         return self.tested if own is None else own.check - 1
 
-    def of(self, run: str) -> RecordedRun | None:
+    def find(self, run: str) -> RecordedRun | None:
         """Return what is recorded of a run."""
         return next((known for known in self.runs if known.run == run), None)
 
@@ -85,16 +85,18 @@ def encode(records: Records) -> str:
     return ""
 
 
-def added(record: CheckRecord, comparison: Comparison, *, pairs: Mapping[str, str]) -> CheckRecord:
+def add_check(
+    record: CheckRecord, comparison: Comparison, *, pairs: Mapping[str, str]
+) -> CheckRecord:
     """Return the record with a check, if it has tested pairs and is not recorded yet.
 
-    `pairs` are the digests of its pairs, as by `digests`.
+    `pairs` are the digests of its pairs, as by `digest_pairs`.
     """
     how, run = comparison.interleaved, comparison.head.run
-    if how is None or not how.suspects or not run or record.of(run):
+    if how is None or not how.suspects or not run or record.find(run):
         return record
     said = _first_rows(earlier_checks.said_by_pairs(comparison))
-    for workload, metric in held(record, comparison):
+    for workload, metric in find_held(record, comparison):
         said.setdefault(workload, {})[metric] = "regressed"
     mine = RecordedRun(
         run=run,
@@ -107,7 +109,7 @@ def added(record: CheckRecord, comparison: Comparison, *, pairs: Mapping[str, st
     return CheckRecord(tested=mine.check, runs=(*record.runs, mine)[-_MOST_RUNS:])
 
 
-def held(record: CheckRecord, comparison: Comparison) -> list[tuple[str, str]]:
+def find_held(record: CheckRecord, comparison: Comparison) -> list[tuple[str, str]]:
     """Name what an earlier run of the same commits has proven, and this comparison leaves out.
 
     Not what pairs of that run, judged together with others, have answered by now. A run that names
@@ -137,7 +139,7 @@ def held(record: CheckRecord, comparison: Comparison) -> list[tuple[str, str]]:
     ]
 
 
-def vouched(record: CheckRecord, run: Run) -> Run:
+def vouch_for(record: CheckRecord, run: Run) -> Run:
     """Return a run with the number that the record knows, and the earlier runs that it vouches for.
 
     The pairs of each workload must be those that were judged then, and what they said is what the
@@ -145,7 +147,7 @@ def vouched(record: CheckRecord, run: Run) -> Run:
     """
     kept = []
     for earlier in run.earlier:
-        known = record.of(earlier.run)
+        known = record.find(earlier.run)
         if known is None:
             continue
         paired = tuple(
@@ -160,7 +162,7 @@ def vouched(record: CheckRecord, run: Run) -> Run:
     )
 
 
-def digests(run: Run) -> dict[str, str]:
+def digest_pairs(run: Run) -> dict[str, str]:
     """Return by workload what tells the pairs of a run from any others."""
     paired = earlier_checks.trusted_pairs(run)[:_MOST_ROWS]
     return {each.workload: _digest(each) for each in paired}

@@ -125,10 +125,11 @@ def publish(
         # The page of a run shows whole reports.
         title = f"{report.name}: {publication.write_title(report.comparison)}"
         show(title if is_on_github else markdown.render(report.comparison))
-    with job.noting():
-        job.target = _find_target(job)
+    # GitHub may be slow to answer: the summary does not wait for it.
     with job.noting():
         _write_summary(job)
+    with job.noting():
+        job.target = _find_target(job)
     posted = _NOTHING
     if job.target is not None and job.pull is not None and options.comment:
         with job.noting():
@@ -227,7 +228,7 @@ def _find_extras(job: _Job, report: Report) -> Extras:
         pull=pull.number,
         run=run,
         artifact=report.artifact,
-        baselines=str(baseline_changes.in_repository(job.options.baselines)),
+        baselines=str(baseline_changes.find_in_repository(job.options.baselines)),
         sha="" if pull.is_fork else pull.head.sha,
     )
     return Extras(notes=[*notes, *edits], end=[accept_help.fold(hint)])
@@ -302,7 +303,7 @@ def _update_record(of_suite: Sequence[Report], old: str | None) -> str:
     """Return what the comment remembers of checks, these included."""
     records = check_record.decode(old) or {}
     for report in of_suite:
-        record = check_record.added(
+        record = check_record.add_check(
             records.get(report.machine, CheckRecord()), report.comparison, pairs=report.pairs
         )
         records |= {report.machine: record} if record.tested else {}

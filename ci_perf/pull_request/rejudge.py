@@ -85,7 +85,7 @@ def judge(
     errors: list[CiPerfError] = []
     for artifact in artifacts:
         try:
-            judged.append((artifact, _make_report(measured, artifact, options, changed, key)))
+            judged.append((artifact, _judge_artifact(measured, artifact, options, changed, key)))
         except CiPerfError as error:
             errors.append(error)
     if not judged:
@@ -106,7 +106,7 @@ def _add_errors(report: Report, errors: Sequence[CiPerfError]) -> Report:
     )
 
 
-def _make_report(
+def _judge_artifact(
     measured: MeasuredPull,
     artifact: str,
     options: JudgeOptions,
@@ -131,11 +131,11 @@ def _make_report(
     own, edits, unread = _judge_by_own_baselines(measured, trusted.run, options, changed, label)
     comparison, unknown = _add_gate_changes(measured, comparison, options, edits)
     return dataclasses.replace(
-        reports.report_on(comparison, label),
+        reports.make_report(comparison, label),
         artifact=artifact,
         by_own_baselines=own,
         trust_notes=(*notes, *unread, *unknown),
-        pairs=check_record.digests(trusted.run),
+        pairs=check_record.digest_pairs(trusted.run),
     )
 
 
@@ -153,7 +153,7 @@ def _add_gate_changes(
     edits: Sequence[BaselineEdit],
 ) -> tuple[Comparison, tuple[Phrase, ...]]:
     """Add what the head changes about its own gate; or say that nobody knows."""
-    inside = baseline_changes.in_repository(options.workloads).as_posix()
+    inside = baseline_changes.find_in_repository(options.workloads).as_posix()
     base = FolderTree(Path(str(options.workloads.absolute()).removesuffix(f"/{inside}")))
     folder = None if comparison.suite.startswith(suite.BUILTIN) else Path(inside)
     try:
@@ -173,8 +173,8 @@ def _judge_by_own_baselines(
     if not changed:
         return None, (), ()
     try:
-        contents = baseline_changes.contents(measured.client, changed, options.baselines)
-        with baseline_changes.written(contents, options.baselines) as root:
+        contents = baseline_changes.read_contents(measured.client, changed, options.baselines)
+        with baseline_changes.write_temporarily(contents, options.baselines) as root:
             own = _judge_run(run, dataclasses.replace(options, baselines=root), label)
             return own, summaries.edits(options.baselines, root, run.suite), ()
     except Exception as error:  # noqa: BLE001  whatever it brings, the verdict itself stands

@@ -69,12 +69,12 @@ def read(paths: Sequence[Path], key: str | None) -> list[Report]:
 
     Raises InvalidFileError and UsageError.
     """
-    named = [(str(path), report_on(files.read(path, Comparison), str(path))) for path in paths]
+    named = [(str(path), make_report(files.read(path, Comparison), str(path))) for path in paths]
     check_apart(named, key)
     return [report for _, report in named]
 
 
-def report_on(comparison: Comparison, name: str) -> Report:
+def make_report(comparison: Comparison, name: str) -> Report:
     """Make a report of a comparison that can be shown; `name` begins every error message.
 
     What the types allow and no judge would write is refused. Raises InvalidFileError.

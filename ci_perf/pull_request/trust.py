@@ -79,7 +79,7 @@ def trust_run(
         notify=notify,
     )
     if record is not None:
-        return replace(trusted, run=check_record.vouched(record, proven))
+        return replace(trusted, run=check_record.vouch_for(record, proven))
     alone = msgspec.structs.replace(proven, checks=Checks(before=None), earlier=())
     return replace(trusted, run=alone)
 
@@ -127,7 +127,7 @@ def limit_answer(
         comparison = msgspec.structs.replace(comparison, exit_code=int(ExitCode.NO_ANSWER))
     if unanswered:
         comparison = without_success(comparison)
-    held = check_record.held(record, comparison) if record else []
+    held = check_record.find_held(record, comparison) if record else []
     if held:
         comparison = msgspec.structs.replace(comparison, exit_code=int(ExitCode.REGRESSED))
         names = sorted({workload for workload, _ in held})
@@ -200,7 +200,7 @@ def with_proven_programs(
     """
     if not (run.same and pull.is_fork):
         return run
-    prefix = baseline_changes.in_repository(Path()).as_posix().removeprefix(".")
+    prefix = baseline_changes.find_in_repository(Path()).as_posix().removeprefix(".")
     file = (workloads / "suite.toml").as_posix() if workloads.is_dir() else ""
     try:
         head = GithubTree(client, pull.head.sha, prefix=prefix)

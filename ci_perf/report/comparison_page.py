@@ -32,7 +32,7 @@ def introduce(comparison: Comparison) -> Iterator[Block]:
     yield headline.count_rows(comparison)
     if comparison.gate_changes:
         yield Paragraph((gate_words.TITLE,), "title")
-        yield Bullets(gate_words.lines(comparison.gate_changes))
+        yield Bullets(gate_words.list_lines(comparison.gate_changes))
 
 
 def continue_page(

@@ -13,7 +13,9 @@ TITLE = Words("This pull request changes the gate")
 _NONE = Words("none")
 
 
-def by_kind(changes: Iterable[GateChange], *, has_reasons: bool = False) -> dict[str, list[Phrase]]:
+def group_by_kind(
+    changes: Iterable[GateChange], *, has_reasons: bool = False
+) -> dict[str, list[Phrase]]:
     """Say what is changed, by our word for it, in the order of `changes`."""
     said: dict[str, list[Phrase]] = {}
     for change in changes:
@@ -23,9 +25,9 @@ def by_kind(changes: Iterable[GateChange], *, has_reasons: bool = False) -> dict
     return said
 
 
-def lines(changes: Iterable[GateChange]) -> list[Phrase]:
+def list_lines(changes: Iterable[GateChange]) -> list[Phrase]:
     """Make a line of each kind of change, with the reasons that the author gives."""
-    said = by_kind(changes, has_reasons=True).items()
+    said = group_by_kind(changes, has_reasons=True).items()
     return [(Words(f"{kind}: "), *phrases.joined(named)) for kind, named in said]
 
 

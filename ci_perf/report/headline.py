@@ -106,7 +106,7 @@ def summarise(comparison: Comparison) -> Phrase:
     if word is HeadlineWord.PASS:
         if comparison.gate_changes:
             opening = "⚠️ Pass, and the gate changes: "
-            changed = gate_words.by_kind(comparison.gate_changes).items()
+            changed = gate_words.group_by_kind(comparison.gate_changes).items()
             parts += itertools.islice(itertools.starmap(_list, changed), _MAX_NAMED)
         parts += _explain_pass(groups)
     elif word is HeadlineWord.ACT:
@@ -122,7 +122,7 @@ def count_rows(comparison: Comparison) -> Phrase:
     machine = comparison.head.machine
     return say(
         "counts",
-        tally=Words(phrases.tally(comparison.rows)),
+        tally=phrases.tally(comparison.rows),
         suite=comparison.suite,
         machine=provenance.machine(machine) if machine else "",
         workloads=len(phrases.names(comparison.rows)),

@@ -7,6 +7,7 @@ other string is foreign and left to the renderer to escape.
 import string
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from ci_perf.model import metrics
 from ci_perf.model.comparison import (
@@ -35,26 +36,30 @@ MAX_NAMED = 5
 STEP_TIME = metrics.STEP_TIME.name
 NUMERICS = Words("numerics")
 
-ICON = {
-    Severity.FAILED: Words("💥"),
-    Severity.NUMERICS_CHANGED: Words("🔢"),
-    Severity.REGRESSED: Words("❌"),
-    Severity.LIKELY_SLOWER: Words("🐢"),
-    Severity.INCONCLUSIVE: Words("❓"),
-    Severity.NEW: Words("🆕"),
-    Severity.WARNING: Words("⚠️"),
-    Severity.IMPROVED: Words("🚀"),
-    Severity.UNCHANGED: Words("✅"),
-    Severity.NOT_GATING: Words("➖"),  # noqa: RUF001  an icon, not a minus
-}
-# What a mark in a table means, if it is more than the name of its severity.
-_MARKS = {
-    Severity.FAILED: "failed or missing",
-    Severity.REGRESSED: "proven worse (see limit)",
-    Severity.LIKELY_SLOWER: "likely worse, not proven",
-    Severity.WARNING: "worse, but cannot fail the job",
-    Severity.IMPROVED: "proven better (see limit)",
-    Severity.NOT_GATING: "undecided, and so it does not fail the job",
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """How a severity looks in a table: its icon, what that means, and its style on a terminal."""
+
+    icon: Words
+    meaning: str
+    style: str = ""
+
+
+MARKS = {
+    Severity.FAILED: Mark(Words("💥"), "failed or missing", "bold red"),
+    Severity.NUMERICS_CHANGED: Mark(Words("🔢"), "numerics changed", "bold red"),
+    Severity.REGRESSED: Mark(Words("❌"), "proven worse (see limit)", "bold red"),
+    Severity.LIKELY_SLOWER: Mark(Words("🐢"), "likely worse, not proven", "bold yellow"),
+    Severity.INCONCLUSIVE: Mark(Words("❓"), "inconclusive", "yellow"),
+    Severity.NEW: Mark(Words("🆕"), "new", "cyan"),
+    Severity.WARNING: Mark(Words("⚠️"), "worse, but cannot fail the job", "yellow"),
+    Severity.IMPROVED: Mark(Words("🚀"), "proven better (see limit)", "green"),
+    Severity.UNCHANGED: Mark(Words("✅"), "unchanged"),
+    Severity.NOT_GATING: Mark(
+        Words("➖"),  # noqa: RUF001  an icon, not a minus
+        "undecided, and so it does not fail the job",
+    ),
 }
 
 # Singular and plural of a counted metric; of a whole workload.
@@ -109,7 +114,7 @@ def unit(name: str) -> metrics.Unit | None:
     return known.unit if known else None
 
 
-def tally(rows: Iterable[Row]) -> str:
+def tally(rows: Iterable[Row]) -> Words:
     """Count rows by severity, whole workloads apart from metrics."""
     counted = Counter((severity_of(row), is_of_workload(row)) for row in rows)
     parts = []
@@ -117,18 +122,14 @@ def tally(rows: Iterable[Row]) -> str:
         for whole, nouns in ((True, _WORKLOADS), (False, _METRICS)):
             if number := counted[severity, whole]:
                 parts.append(f"{number:,} {nouns[severity][number != 1]}")
-    return " · ".join(parts)
+    return Words(" · ".join(parts))
 
 
 def explain_marks(rows: Iterable[Row]) -> Phrase:
     """Explain the marks of rows."""
     present = {severity_of(row) for row in rows}
-    marks = ", ".join(
-        f"{ICON[severity]} {_MARKS.get(severity, severity.value)}"
-        for severity in Severity
-        if severity in present
-    )
-    return (Words(f"Marks: {marks}."),)
+    marks = (f"{mark.icon} {mark.meaning}" for each, mark in MARKS.items() if each in present)
+    return (Words(f"Marks: {', '.join(marks)}."),)
 
 
 def names(rows: Iterable[Row]) -> list[str]:

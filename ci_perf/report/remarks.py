@@ -5,8 +5,9 @@ from collections.abc import Iterable, Iterator
 
 from ci_perf.judging import signs
 from ci_perf.judging.policy import PREDICTING_SESSIONS
+from ci_perf.model import metrics
 from ci_perf.model.comparison import Change, Code, Numerics, Row, Uncompared, Verdict
-from ci_perf.report import phrases, same_program, units
+from ci_perf.report import phrases, same_program
 from ci_perf.report.escape import Words
 from ci_perf.report.sentences import write
 
@@ -104,14 +105,10 @@ def _name_signs(row: Change) -> Iterator[str]:
 
 
 def _join_titles(names: Iterable[str]) -> str:
-    return ", ".join(map(phrases.metric_title, names))
+    """Join our titles: a name that this version does not know is foreign, and no remark."""
+    return ", ".join(metrics.BY_NAME[name].title for name in names if name in metrics.BY_NAME)
 
 
 def describe_drift(row: Change) -> Words:
     """Say how far the head lies from its history, in brackets; empty where it has none."""
     return Words(f" ({phrases.moved(row.metric, row.drift)})" if row.drift else "")
-
-
-def quantity(row: Change, share: float) -> str:
-    """Show a share of the base in the unit of the metric."""
-    return units.value(share * row.base, phrases.unit(row.metric))

@@ -27,16 +27,6 @@ _EXACT = frozenset({Kind.COUNT, Kind.DEVICE_MEMORY})
 # These rows are folded.
 _QUIET = frozenset({Severity.NOT_GATING, Severity.UNCHANGED})
 _BOLD = frozenset({Severity.REGRESSED, Severity.NUMERICS_CHANGED})
-_STYLES = {
-    Severity.FAILED: "bold red",
-    Severity.NUMERICS_CHANGED: "bold red",
-    Severity.REGRESSED: "bold red",
-    Severity.LIKELY_SLOWER: "bold yellow",
-    Severity.WARNING: "yellow",
-    Severity.INCONCLUSIVE: "yellow",
-    Severity.NEW: "cyan",
-    Severity.IMPROVED: "green",
-}
 _HEADING = ("", "Workload, metric", "Base → head", "Change [interval]", "Limit", "Evidence")
 # In a cell of numbers a line may break before a bracket, and nowhere else.
 _UNBROKEN_SPACE = re.compile(r" (?![\[(])")
@@ -72,12 +62,12 @@ def list_changed(rows: Iterable[Row]) -> list[Line]:
         row
         for row in worst_first(rows)
         if not is_quiet(row)
-        and not (row.verdict is Verdict.NEW and isinstance(row, Uncompared) and _is_empty(row))
+        and not (
+            isinstance(row, Uncompared)
+            and row.verdict is Verdict.NEW
+            and not (row.head or row.note)
+        )
     )
-
-
-def _is_empty(row: Uncompared) -> bool:
-    return not (row.head or row.note)
 
 
 def list_quiet(rows: Iterable[Row]) -> list[Line]:
@@ -112,7 +102,7 @@ def summarise_quiet(rows: Iterable[Row]) -> Phrase:
     is_near = isinstance(closest, Change) and closest.ratio is not None and closest.gate
     return say(
         "quiet_rows",
-        tally=Words(phrases.tally(folded)),
+        tally=phrases.tally(folded),
         closest=closest if is_near else None,
         cells=cells,
     )
@@ -145,7 +135,7 @@ def make_table(lines: Sequence[Line], *, is_narrow: bool = False) -> Table:
             for line, first in zip(lines, opens, strict=True)
         ],
         left=_HEADING[-1:],
-        styles=[_STYLES.get(severity_of(line[0]), "") for line in lines],
+        styles=[phrases.MARKS[severity_of(line[0])].style for line in lines],
     )
 
 
@@ -164,7 +154,7 @@ def _make_cells(line: Line, *, opens: bool, is_narrow: bool) -> Sequence[Phrase]
     note = (Words(": " if remark else ""), Sentence(first.note)) if first.note else ()
     changes, limits = ([each.change for each in words], [each.limit for each in words])
     return (
-        (phrases.ICON[severity],),
+        (phrases.MARKS[severity].icon,),
         _stack(name, titles),
         _stack(*map(_unbreak, values + rate)),
         _stack(*((*bold, *_unbreak(change), *bold) for change in _share(changes))),

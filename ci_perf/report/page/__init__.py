@@ -59,7 +59,9 @@ _CODE = re.compile("`([^`]+)`")
 _SPACE_OF_UNIT = re.compile(r"(?<=\d) (?=[%a-zµ°])", re.IGNORECASE)
 # A machine without a font for our emoji would show an empty box.
 _ICON = re.compile(
-    rf"^(?:{'|'.join([*phrases.ICON.values(), '🛑', 'ℹ️'])}) "  # noqa: RUF001  an icon, not an i
+    "^(?:"
+    + "|".join([*(mark.icon for mark in phrases.MARKS.values()), "🛑", "ℹ️"])  # noqa: RUF001
+    + ") "
 )
 
 
@@ -94,9 +96,9 @@ def render(comparison: Comparison, *, run: Run | None = None, base: Summary | No
             f"expected run {comparison.head.run or '(none)'}, of which the comparison is, found "
             f"run {run.id}; name the run.json that was written beside it"
         )
-    values = launches.of(run, base)
+    values = launches.collect(run, base)
     rows = table_rows.worst_first(comparison.rows)
-    axis = scales.of(rows)
+    axis = scales.make_axis(rows)
     _, _, *gate = comparison_page.introduce(comparison)
     return styled(
         "page.html.jinja",

@@ -53,7 +53,7 @@ class Launches:
         )
 
 
-def of(run: Run | None, base: Summary | None) -> dict[Key, Launches]:
+def collect(run: Run | None, base: Summary | None) -> dict[Key, Launches]:
     """Return the values of every metric of every workload, as the judge sees them."""
     sessions = _of_sessions(base.subjects if base else ())
     head = _of_head(run) if run else {}

@@ -114,7 +114,7 @@ def _is_worse(row: Change) -> bool:
     return is_more is not (known is not None and known.better is Better.HIGHER)
 
 
-def of(rows: Iterable[Row]) -> ChangeAxis:
+def make_axis(rows: Iterable[Row]) -> ChangeAxis:
     """Return the axis for these rows: it holds their limits, and changes that can be drawn."""
     changes = [row for row in rows if isinstance(row, Change)]
     gating = [row for row in changes if row.gate] or changes

@@ -88,7 +88,7 @@ def judged(run, baselines):
         read = codec.decode(codec.encode(run).encode(), Run, name="artifact")
         with fetch.refusing_odd_numbers(label):
             comparison = compare.against_baselines(read, baselines, label=label, rules=rules)
-        return reports.report_on(comparison, label).comparison
+        return reports.make_report(comparison, label).comparison
     except InvalidFileError:
         return None
 

@@ -25,7 +25,7 @@ def published(report, environment):
 
 
 def test_outside_of_github_the_whole_report_is_shown():
-    report = reports.report_on(a_comparison(a_change("mlp")), "comparison.json")
+    report = reports.make_report(a_comparison(a_change("mlp")), "comparison.json")
     (text,), told, problems = published(report, {})
 
     assert "### ✅ Pass" in text
@@ -33,7 +33,7 @@ def test_outside_of_github_the_whole_report_is_shown():
 
 
 def test_on_github_a_headline_is_shown_and_the_page_of_the_run_has_the_rest(tmp_path):
-    report = reports.report_on(a_comparison(a_change("mlp")), "comparison.json")
+    report = reports.make_report(a_comparison(a_change("mlp")), "comparison.json")
     page = tmp_path / "summary.md"
     (text,), told, problems = published(report, {**ON_GITHUB, "GITHUB_STEP_SUMMARY": str(page)})
 
@@ -45,14 +45,14 @@ def test_on_github_a_headline_is_shown_and_the_page_of_the_run_has_the_rest(tmp_
 
 
 def test_an_event_that_cannot_be_read_is_a_problem_and_no_error():
-    report = reports.report_on(a_comparison(a_change("mlp")), "comparison.json")
+    report = reports.make_report(a_comparison(a_change("mlp")), "comparison.json")
     _, _, problems = published(report, {**ON_GITHUB, "GITHUB_SHA": "main"})
 
     assert problems == ["the event's commit: expected a SHA, found 'main'"]
 
 
 def test_two_reports_of_one_suite_and_machine_cannot_share_a_comment():
-    report = reports.report_on(a_comparison(a_change("mlp")), "comparison.json")
+    report = reports.make_report(a_comparison(a_change("mlp")), "comparison.json")
 
     with pytest.raises(UsageError, match=r"^again\.json: a second comparison of suite"):
         reports.check_apart([("first.json", report), ("again.json", report)], None)
@@ -68,7 +68,8 @@ def test_two_reports_of_one_suite_and_machine_cannot_share_a_comment():
 )
 def test_a_regression_wins_over_what_has_no_answer(codes, expected):
     several = [
-        reports.report_on(a_comparison(a_change("mlp"), exit_code=int(code)), "x") for code in codes
+        reports.make_report(a_comparison(a_change("mlp"), exit_code=int(code)), "x")
+        for code in codes
     ]
 
     assert reports.exit_code(several) == expected

@@ -90,7 +90,7 @@ def test_hostile_names_are_text():
 def test_the_page_of_a_run_shows_every_launch_and_who_came_first():
     comparison, run, base = page_shapes.with_a_run()
 
-    drawn = launches.of(run, base)["mlp", "step_time_s"]
+    drawn = launches.collect(run, base)["mlp", "step_time_s"]
 
     assert (len(drawn.sessions), len(drawn.head), len(drawn.pairs)) == (1, 3, 6)
     assert drawn.count == 3 + 3 + 12
@@ -174,7 +174,7 @@ def test_says_what_a_step_waits_for_on_both_sides_and_what_to_try():
 def test_one_launch_is_a_mark_without_a_ground_and_without_groups_that_are_not_there():
     comparison, run, base = page_shapes.one_launch()
 
-    picture = launches.picture(launches.of(run, base)["mlp", STEP_TIME], STEP_TIME)
+    picture = launches.picture(launches.collect(run, base)["mlp", STEP_TIME], STEP_TIME)
 
     assert picture is not None
     assert (len(picture.marks), picture.bands) == (1, ())
@@ -188,7 +188,7 @@ def test_a_row_without_a_ratio_has_no_mark_unless_it_moved():
         a_change("mlp", metric=metrics.GRAPH_BREAKS, base=0, head=head, limit=0.0)
         for head in (0, 2)
     )
-    axis = scales.of([still, grown])
+    axis = scales.make_axis([still, grown])
 
     assert axis.picture(still).marks == ()
     assert [mark.shape for mark in axis.picture(grown).marks] == ["beyond-right"]
@@ -277,14 +277,14 @@ def test_without_a_run_the_page_says_what_it_lacks():
 
 def test_a_change_beyond_the_axis_is_an_arrow_and_keeps_its_number():
     row = a_change("mlp", Verdict.REGRESSED, ratio=40.0)
-    axis = scales.of([row])
+    axis = scales.make_axis([row])
 
     assert axis.picture(row).marks[0].shape == "beyond-right"
     assert "+3,900 %" in page.render(a_comparison(row))
 
 
 def test_a_row_without_an_interval_is_a_mark_alone():
-    picture = scales.of([]).picture(a_change("mlp", interval=None))
+    picture = scales.make_axis([]).picture(a_change("mlp", interval=None))
 
     assert [line.kind for line in picture.lines] == ["axis"]
     assert len(picture.marks) == 1
@@ -301,7 +301,7 @@ def test_what_is_drawn_is_what_decided(low, width, limit):
     """The whole bar lies on ground of a loss where the interval lies beyond half the limit."""
     row = a_change("mlp", ratio=low + width / 2, limit=limit)
     row = msgspec.structs.replace(row, interval=Interval(low=low, high=low + width))
-    axis = scales.of([row])
+    axis = scales.make_axis([row])
 
     bar = next(line for line in axis.picture(row).lines if line.kind == "interval")
 
@@ -319,7 +319,7 @@ def test_what_is_drawn_is_what_decided(low, width, limit):
 @settings(max_examples=60, derandomize=True, deadline=None)
 @given(st.lists(st.floats(0.01, 100), max_size=5), st.floats(0, 5))
 def test_a_larger_change_lies_further_right_and_the_numbers_of_the_axis_apart(ratios, limit):
-    axis = scales.of([a_change("mlp", ratio=ratio, limit=limit) for ratio in ratios])
+    axis = scales.make_axis([a_change("mlp", ratio=ratio, limit=limit) for ratio in ratios])
 
     places = [axis.place(change / 50) for change in range(-60, 61)]
     assert places == sorted(places)
@@ -329,7 +329,7 @@ def test_a_larger_change_lies_further_right_and_the_numbers_of_the_axis_apart(ra
 
 
 def test_a_change_of_thirty_per_cent_and_a_limit_of_two_are_both_seen():
-    axis = scales.of([a_change("mlp", ratio=1.3, limit=0.02)])
+    axis = scales.make_axis([a_change("mlp", ratio=1.3, limit=0.02)])
 
     picture = axis.picture(a_change("mlp", ratio=1.3, limit=0.02))
 
