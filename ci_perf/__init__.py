@@ -20,11 +20,11 @@ from ci_perf.version import __version__
 
 if TYPE_CHECKING:
     from ci_perf.baselines.accept import Acceptance
+    from ci_perf.features.explain.answer import ExplainedWorkloads
     from ci_perf.gate.check import Checked
     from ci_perf.gate.measure import ChecksBefore
     from ci_perf.gate.runners import Runner
     from ci_perf.model.comparison import Comparison
-    from ci_perf.model.explained import ExplainedWorkloads
     from ci_perf.model.fleet import WorkPlan
     from ci_perf.model.run import Run
     from ci_perf.model.samples import Samples
@@ -216,7 +216,8 @@ def explain(
     now, with `against` (a branch, tag or commit) its merge base, too, for `budget_s`; the
     folder `traces` gets their traces, taken as `tracing` says, `snapshot` what CUDA's memory holds.
     """
-    from ci_perf.gate import arguments, explain
+    from ci_perf.features.explain import command
+    from ci_perf.gate import arguments
     from ci_perf.model.task import Tracing
     from ci_perf.session import Listener
 
@@ -226,7 +227,7 @@ def explain(
         said = "--traces, --snapshot, --steps, --stacks, --activities"
         raise UsageError(f"{said}: expected none with a run, which launches nothing")
     if run is not None:
-        return explain.of_run(
+        return command.explain_run(
             arguments.run_of(root, run),
             arguments.names_of(select),
             arguments.folders_of(root, workloads, baselines),
@@ -247,7 +248,7 @@ def explain(
         snapshot=arguments.below(root, snapshot) if snapshot else None,
         runner=runner,
     )
-    return explain.now(options, notify=notify or _silent, listener=listener or Listener())
+    return command.explain_now(options, notify=notify or _silent, listener=listener or Listener())
 
 
 def judge(

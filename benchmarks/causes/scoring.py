@@ -9,11 +9,17 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from benchmarks.causes.planted import Planted
-from ci_perf.judging import causes
+from ci_perf.features.explain import causes
+from ci_perf.features.explain.model import (
+    Cause,
+    Explanation,
+    ProfiledPair,
+    ProfiledPairs,
+    ShareOfChange,
+    StepProfile,
+)
 from ci_perf.model import metrics
 from ci_perf.model.comparison import Change, Code, Interval, Verdict
-from ci_perf.model.explanation import Cause, Explanation, ShareOfChange
-from ci_perf.model.step_profile import ProfiledPair, ProfiledPairs, StepProfile
 
 # Linux ends a sleep up to 50 µs late (timer slack), and the thread must be woken.
 _OVERSHOOT_S = 1e-4

@@ -306,9 +306,9 @@ def explain_command(
     if format == "json":
         console.emit(codec.encode(explained), output=output)
         return
-    from ci_perf.report import explained_page
+    from ci_perf.features.explain import page
 
-    reports.emit_page(explained_page.page(explained, operators=operators), format, output)
+    reports.emit_page(page.build_page(explained, operators=operators), format, output)
 
 
 def _run_file(names: tuple[str, ...]) -> tuple[Path | None, tuple[str, ...]]:

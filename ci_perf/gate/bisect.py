@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 
 from ci_perf import worktree
 from ci_perf.errors import CiPerfError, UsageError
+from ci_perf.features.explain.answer import ExplainedWorkloads
 from ci_perf.gate import Notify, commits
 from ci_perf.gate.bisect_answers import Answers
 from ci_perf.gate.bisect_sessions import BisectSessions, Measurement, PairsJudge
@@ -27,7 +28,6 @@ from ci_perf.model.bisection import (
 )
 from ci_perf.model.comparison import Change
 from ci_perf.model.environment import Machine
-from ci_perf.model.explained import ExplainedWorkloads
 from ci_perf.model.metrics import JUDGED
 from ci_perf.model.run import Tool
 from ci_perf.model.suite import Limits

@@ -10,6 +10,7 @@ from typing import TypeVar
 import msgspec
 
 from ci_perf.errors import CiPerfError, InvalidFileError
+from ci_perf.features.explain.model import StepProfile
 from ci_perf.launch import (
     Interrupted,
     Outcome,
@@ -23,7 +24,6 @@ from ci_perf.launch.exit_status import MemoryKills
 from ci_perf.launch.turn_scheduler import Slot
 from ci_perf.model.process import NO_RESULT_IN_TIME, Phase, WorkerResult
 from ci_perf.model.program import Program, joined, nothing_recorded
-from ci_perf.model.step_profile import StepProfile
 from ci_perf.model.task import (
     FAILURE,
     MOST_SNAPSHOT_BYTES,

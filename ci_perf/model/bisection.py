@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from ci_perf.features.explain.answer import ExplainedWorkloads
 from ci_perf.model.base import (
     SCHEMA_VERSION,
     Count,
@@ -17,7 +18,6 @@ from ci_perf.model.base import (
 )
 from ci_perf.model.comparison import Change
 from ci_perf.model.environment import Machine
-from ci_perf.model.explained import ExplainedWorkloads
 from ci_perf.model.history import Commit
 from ci_perf.model.run import Tool
 

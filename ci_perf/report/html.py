@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable
 
+from ci_perf.features.explain.report import HEADING, describe_rows
 from ci_perf.model.comparison import Comparison
 from ci_perf.model.run import Run
 from ci_perf.report import (
     advice,
     cells,
-    explanations,
     gate_words,
     headline,
     notices,
@@ -36,8 +36,11 @@ def comparison(judged: Comparison) -> str:
     ]
     parts += [*notices.of(judged), *notices.validity(judged)]
     parts.append(_table(table_rows.changed(judged.rows)))
-    for explained in explanations.of(judged.rows):
-        parts += [(*explained.title, *explained.rest), Table(explanations.HEADING, explained.lines)]
+    for explained in describe_rows(judged.rows):
+        parts += [
+            (*explained.title, *explained.rest),
+            Table(HEADING, explained.lines),
+        ]
         parts.append(explained.note)
     if quiet := list(table_rows.quiet(judged.rows)):
         parts += [table_rows.quiet_summary(judged.rows), _table(quiet)]

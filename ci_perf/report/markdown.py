@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 import jinja2
 
+from ci_perf.features.explain.report import HEADING, MOST_EXPLAINED, Explained, describe_rows
 from ci_perf.model.comparison import Change, Comparison, Numerics, Row, Severity, Uncompared
 from ci_perf.report import (
     advice,
     cells,
     escape,
-    explanations,
     first_numbers,
     gate_words,
     headline,
@@ -27,7 +27,6 @@ from ci_perf.report import (
 )
 from ci_perf.report.cells import TableLine
 from ci_perf.report.escape import Command, Markdown, Sentence, Words
-from ci_perf.report.explanations import Explained
 from ci_perf.report.phrases import Phrase
 
 # GitHub's limit for a comment is 65,536, of characters or bytes depending on whom one asks;
@@ -38,9 +37,9 @@ SCHEMA = "ci-perf/report/1"
 # How many rows the table and the folded one may show, and how many explanations: the first that
 # keeps the report within its bytes is taken. What is folded goes first.
 _SHOWN = (
-    (1_000, 1_000, explanations.MOST_EXPLAINED),
-    (1_000, 100, explanations.MOST_EXPLAINED),
-    (1_000, 10, explanations.MOST_EXPLAINED),
+    (1_000, 1_000, MOST_EXPLAINED),
+    (1_000, 100, MOST_EXPLAINED),
+    (1_000, 10, MOST_EXPLAINED),
     (100, 10, 5),
     (30, 3, 3),
     (10, 3, 3),
@@ -123,8 +122,8 @@ def _render(comparison: Comparison, shown: int, folded: int, explained: int) -> 
         heading=cells.HEADING,
         changed=_table(table, shown),
         first=Markdown(tables.markdown([(_FIRST,), first])) if first else "",
-        explained=list(map(_explained, explanations.of(comparison.rows, most=explained))),
-        explained_heading=explanations.HEADING,
+        explained=list(map(_explained, describe_rows(comparison.rows, most=explained))),
+        explained_heading=HEADING,
         failures=[_failure(row) for row in failed[:shown]],
         failures_left_out=_left_out(shown, len(failed), "failed workloads"),
         quiet=_table(quiet, folded),

@@ -8,12 +8,12 @@ from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
+from ci_perf.features.explain.report import HEADING, describe_rows
 from ci_perf.model.comparison import Comparison, Severity, Uncompared
 from ci_perf.report import (
     advice,
     cells,
     escape,
-    explanations,
     first_numbers,
     gate_words,
     headline,
@@ -218,11 +218,11 @@ def _sentence(row: TableRow) -> Padding:
 
 def _explained(comparison: Comparison, width: int) -> Iterable[RenderableType]:
     """Show what the head does differently in the rows that moved: a title, a table, a note."""
-    for explained in explanations.of(comparison.rows):
+    for explained in describe_rows(comparison.rows):
         yield Text.assemble(_text(explained.title, style="bold"), _text(explained.rest))
         if explained.lines:
             lines = [tuple(map(phrases.plain, cells)) for cells in explained.lines]
-            evidence, where, what, _, _ = explanations.HEADING
+            evidence, where, what, _, _ = HEADING
             heading = (evidence, where, what, "per step", "share")
             table = Table(heading, lines, left=(where, what))
             yield from tables.renderables([table], width=width)

@@ -16,6 +16,9 @@ import jinja2
 from markupsafe import Markup, escape
 
 from ci_perf.errors import ExitCode, UsageError
+from ci_perf.features.explain import waits
+from ci_perf.features.explain.report import HEADING, describe_rows
+from ci_perf.features.explain.waits import StepWaits
 from ci_perf.model.comparison import (
     Change,
     Comparison,
@@ -29,7 +32,6 @@ from ci_perf.model.summary import Summary
 from ci_perf.report import (
     advice,
     cells,
-    explanations,
     gate_words,
     headline,
     notices,
@@ -48,11 +50,10 @@ from ci_perf.report.escape import (
     clean,
     tail,
 )
-from ci_perf.report.page import launches, losses, machine, scales, waits
+from ci_perf.report.page import launches, losses, machine, scales
 from ci_perf.report.page.launches import Launches
 from ci_perf.report.page.machine import CanaryLine, Strip
 from ci_perf.report.page.pictures import Picture
-from ci_perf.report.page.waits import StepWaits
 from ci_perf.report.phrases import Phrase
 from ci_perf.report.tables import Listing, Page, Table
 
@@ -124,14 +125,14 @@ def render(comparison: Comparison, *, run: Run | None = None, base: Summary | No
             _without_icon(notice)
             for notice in (*notices.of(comparison), *notices.validity(comparison))
         ],
-        explained=explanations.of(comparison.rows),
-        explained_heading=explanations.HEADING,
+        explained=describe_rows(comparison.rows),
+        explained_heading=HEADING,
         losses=losses.curves(rows),
         more_summary=profiles.summary(comparison.profiles),
         more=parts(profiles.page(comparison.profiles, shown=_MOST_PROFILES)),
         strips=machine.strips(run) if run else list[Strip](),
         canaries=machine.canaries(run) if run else list[CanaryLine](),
-        waits=waits.of(run) if run else list[StepWaits](),
+        waits=waits.list_waits(run) if run else list[StepWaits](),
         environment=provenance.environment(comparison),
         validity=Words(comparison.validity.status.value),
         interleaving=[

@@ -3,9 +3,9 @@
 import msgspec
 import pytest
 
+from ci_perf.features.explain.answer import ExplainedWorkload, ExplainedWorkloads
 from ci_perf.model.bisection import CommitAnswer, ParentPairs
 from ci_perf.model.comparison import Verdict
-from ci_perf.model.explained import ExplainedWorkload, ExplainedWorkloads
 from ci_perf.report import bisection, tables
 from tests.bisections import AS_FAST, SLOWER, a_bisected, a_bisection
 from tests.comparisons import a_change
