@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from benchmarks.causes.planted import Planted
-from ci_perf.features.explain import causes
+from ci_perf.features.explain import causes, order
 from ci_perf.features.explain.model import (
     Cause,
     Explanation,
@@ -112,7 +112,7 @@ def explained(pairs: Iterable[ProfiledPair], of: Change) -> Explanation:
     """Explain a row by these pairs."""
     profiled = ProfiledPairs(workload="model", pairs=tuple(pairs))
     is_gain = of.verdict is Verdict.IMPROVED
-    return causes.explain(profiled, is_gain=is_gain, row=of)
+    return causes.explain(profiled, is_gain=is_gain, row=of, move=order.read_move(of))
 
 
 def answers(

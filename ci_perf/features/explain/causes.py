@@ -140,9 +140,9 @@ def attach_explanations(
             sides[workload],
             is_gain=row.verdict is Verdict.IMPROVED,
             row=row,
+            move=order.read_move(row, is_compiled=workload in compiled),
             on_device=workload in on_device,
             breaks=breaks.get(workload),
-            is_compiled=workload in compiled,
         )
         explained[index] = msgspec.structs.replace(row, explanation=explanation)
     return explained
@@ -153,17 +153,17 @@ def explain(
     *,
     is_gain: bool,
     row: Change | None = None,
+    move: order.RowMove | None = None,
     on_device: bool = False,
     breaks: Change | None = None,
-    is_compiled: bool = False,
 ) -> Explanation:
     """Name what the head does differently, the likeliest causes first.
 
-    What differs in one function is one cause. Of a `row` the causes know how much of it they take;
-    without one, in which direction a row would have moved (`is_gain`). The kind of a cause is that
-    of its first operator: kinds that move a row to this side come first, then those with the most
-    calls. `breaks` is the workload's row of graph breaks, where there are more of them. Causes of a
-    compiled step have no shares: what is profiled runs as Python.
+    What differs in one function is one cause. Of a `move` the causes know how much of it they take:
+    that of a `row`, or of steps that nobody judges; without one, only in which direction it would
+    be (`is_gain`). The kind of a cause is that of its first operator: kinds that move a row to this
+    side come first, then those with the most calls. `breaks` is the workload's row of graph breaks,
+    where there are more of them.
     """
     pairs, trouble = find_comparable(profiled)
     if trouble:
@@ -189,11 +189,10 @@ def explain(
             kind="breaks_graph", place=None, calls_base=breaks.base, calls_head=breaks.head
         )
         of_time.append(PossibleCause(cause=cause, is_likely=not is_gain, size=math.inf))
-    change = order.read_move(row, is_compiled=is_compiled) if row else None
-    if change and order.contradicts(pairs, of_time, change):
+    if row and move and order.contradicts(pairs, of_time, move):
         return Explanation(trouble=_CONTRADICTION, pairs=len(pairs))
     of_memory = list(memory.find_causes(sides, is_gain=is_gain, only_large=row is None))
-    causes, others = _arrange(of_time, of_memory, row, change, differences, is_gain=is_gain)
+    causes, others = _arrange(of_time, of_memory, row, move, differences, is_gain=is_gain)
     others = [*causes[MOST_CAUSES:], *others]
     return Explanation(
         causes=tuple(causes[:MOST_CAUSES]),
@@ -212,7 +211,7 @@ def _arrange(
     of_time: Sequence[PossibleCause],
     of_memory: Sequence[PossibleCause],
     row: Change | None,
-    change: order.RowMove | None,
+    move: order.RowMove | None,
     differences: Mapping[Place | None, Sequence[OperatorDifference]],
     *,
     is_gain: bool,
@@ -229,14 +228,16 @@ def _arrange(
     else:
         elsewhere = []
     if row is None:
-        time, more = order.arrange(of_time, None, is_gain=is_gain)
+        time, more = order.arrange(of_time, move, is_gain=is_gain)
+        if not time:  # who asks what differs wants to see it all the same
+            time, more = order.arrange(of_time, None, is_gain=is_gain)
         held, small = order.arrange(of_memory, None, is_gain=is_gain)
         return [*time, *held], [*more, *small, *(each.cause for each in elsewhere)]
     # Elsewhere than in its row, a peak at another moment changes what many functions hold.
     leaks = [each for each in of_memory if each.cause.kind == "grows"]
     is_memory = order.is_memory(row) and bool(of_memory)
     first, rest = (of_memory, of_time) if is_memory else (of_time, leaks)
-    causes, others = order.arrange(first, change, is_gain=is_gain)
+    causes, others = order.arrange(first, move, is_gain=is_gain)
     named = {candidate.place for candidate in first}
     besides = [candidate for candidate in rest if candidate.place not in named]
     left, small = order.arrange(besides, None, is_gain=is_gain)
@@ -378,16 +379,16 @@ def _find_exact(
             parts.append(own)
         elif libraries:
             parts.append(add_pairs(each.seconds for each in libraries))
-        if operators or is_called_alike:
-            candidate = _of_operators(named, place, sides, is_gain=is_gain)
-        else:
-            assert place is not None
-            candidate = _of_calls(named, place, (before, after), sides, is_gain=is_gain)
-        waits_in = clock.find_wait(place) if place and is_seen(waiting, clock) else ""
-        yield replace(
-            candidate,
-            cause=msgspec.structs.replace(candidate.cause, waits_in=shorten(waits_in)),
+        is_called = not operators and not is_called_alike
+        yield _make_cause(
+            place,
+            sides,
+            named,
+            is_gain=is_gain,
             seconds=add_pairs(parts),
+            kind="calls" if is_called else None,
+            calls=(before, after) if is_called else None,
+            waits_in=clock.find_wait(place) if place and is_seen(waiting, clock) else "",
         )
 
 
@@ -431,84 +432,72 @@ def _order(differences: Sequence[OperatorDifference], *, is_gain: bool) -> list[
     )
 
 
-def _name_operators(differences: Iterable[OperatorDifference]) -> tuple[OperatorChange, ...]:
-    """Name each operator once for each kind of difference, over all phases and both passes."""
-    together: dict[tuple[CauseKind, str], list[OperatorDifference]] = defaultdict(list)
-    for each in differences:
-        together[each.kind, each.key[3]].append(each)
-    return tuple(
-        OperatorChange(
-            kind=kind,
-            operator=shorten(operator),
-            calls_base=math.fsum(each.calls[0] for each in of_operator),
-            calls_head=math.fsum(each.calls[1] for each in of_operator),
-        )
-        for (kind, operator), of_operator in together.items()
-    )
-
-
-def _of_operators(
-    ordered: Sequence[OperatorDifference], place: Place | None, sides: Sides, *, is_gain: bool
+def _make_cause(
+    place: Place | None,
+    sides: Sides,
+    named: Sequence[OperatorDifference],
+    *,
+    is_gain: bool,
+    seconds: Sequence[float],
+    kind: CauseKind | None = None,
+    calls: tuple[float, float] | None = None,
+    is_measured: bool = False,
+    waits_in: str = "",
 ) -> PossibleCause:
-    """Make one cause of all that differs in one function, in this order."""
+    """Make one cause of all that differs in one function, its operators in this order.
+
+    `calls` are those of the function itself, where it is told by them; `kind` is then its own.
+    """
     base, head = sides.base[0].places, sides.head[0].places
     in_head = place is None or place in head
     function = None if place is None else head.get(place) or base[place]
-    first = ordered[0]
-
-    def find_telling(uses: Sequence[OperatorUse]) -> OperatorUse | None:
-        return max(uses, key=lambda use: abs(first.moved.get(use.signature, 0)), default=None)
-
-    before, after = find_telling(first.base), find_telling(first.head)
-    telling = after if in_head else before
-    named = _name_operators(ordered)
-    is_shape = first.kind == "other_shape"
+    kind = kind or named[0].kind
+    before, after = calls or tuple(math.fsum(each.calls[at] for each in named) for at in (0, 1))
+    telling: list[OperatorUse | None] = [None, None]
+    if named and calls is None:
+        moved = named[0].moved
+        telling = [
+            max(uses, key=lambda use: abs(moved.get(use.signature, 0)), default=None)
+            for uses in (named[0].base, named[0].head)
+        ]
+    use = telling[in_head]
+    # Each operator has one name for each kind of difference, over all phases and both passes.
+    together: dict[tuple[CauseKind, str], list[OperatorDifference]] = defaultdict(list)
+    for each in named:
+        together[each.kind, each.key[3]].append(each)
+    operators = [
+        OperatorChange(
+            kind=kind_of_it,
+            operator=shorten(operator),
+            calls_base=math.fsum(each.calls[0] for each in every),
+            calls_head=math.fsum(each.calls[1] for each in every),
+        )
+        for (kind_of_it, operator), every in together.items()
+    ]
+    arguments = [shorten(each.arguments) if each else "" for each in telling]
+    is_shape = kind == "other_shape"
+    phases = {each.key[1] for each in named}
     cause = Cause(
-        kind=first.kind,
+        kind=kind,
+        evidence="measured" if is_measured else "exact",
         place=shorten_name(function),
         in_head=in_head,
-        line=telling.line if telling else function.line if function else 0,
-        phase=shorten(first.key[1]) if len({each.key[1] for each in ordered}) == 1 else "",
-        is_backward=all(each.key[2] for each in ordered),
-        operators=named[:MOST_CAUSE_OPERATORS],
-        further=max(0, len(named) - MOST_CAUSE_OPERATORS),
-        calls_base=math.fsum(each.calls[0] for each in ordered),
-        calls_head=math.fsum(each.calls[1] for each in ordered),
-        arguments_base=shorten(before.arguments) if is_shape and before else "",
-        arguments_head=shorten(after.arguments) if is_shape and after else "",
-    )
-    return PossibleCause(
-        cause=cause,
-        place=place,
-        is_likely=first.kind in (order.SPEEDS if is_gain else order.SLOWS),
-        size=math.fsum(each.size for each in ordered),
-    )
-
-
-def _of_calls(
-    libraries: Sequence[OperatorDifference],
-    place: Place,
-    calls: tuple[float, float],
-    sides: Sides,
-    *,
-    is_gain: bool,
-) -> PossibleCause:
-    """Make a cause of a function that is itself called more or less often."""
-    before, after = calls
-    function = sides.head[0].places.get(place) or sides.base[0].places[place]
-    named = _name_operators(libraries)
-    cause = Cause(
-        kind="calls",
-        place=shorten_name(function),
-        in_head=after > 0,
-        line=function.line,
-        operators=named[:MOST_CAUSE_OPERATORS],
-        further=max(0, len(named) - MOST_CAUSE_OPERATORS),
+        line=use.line if use else function.line if function else 0,
+        phase=shorten(phases.pop()) if len(phases) == 1 else "",
+        is_backward=bool(named) and all(each.key[2] for each in named),
+        operators=tuple(operators[:MOST_CAUSE_OPERATORS]),
+        further=max(0, len(operators) - MOST_CAUSE_OPERATORS),
         calls_base=before,
         calls_head=after,
+        arguments_base=arguments[0] if is_shape else "",
+        arguments_head=arguments[1] if is_shape else "",
+        waits_in=shorten(waits_in),
     )
-    size, is_likely = abs(after - before), (after < before) is is_gain
-    return PossibleCause(cause=cause, place=place, is_likely=is_likely, size=size)
+    is_likely = kind in (order.SPEEDS if is_gain else order.SLOWS)
+    if kind == "calls":
+        is_likely = (after < before) is is_gain
+    size = abs(after - before) if calls else math.fsum(each.size for each in named)
+    return PossibleCause(cause=cause, place=place, is_likely=is_likely, size=size, seconds=seconds)
 
 
 # --- measured causes
@@ -518,43 +507,20 @@ def _find_slower_operators(
     sides: Sides, changed: Collection[Key], clock: Clock, *, is_gain: bool
 ) -> Iterator[PossibleCause]:
     """Yield functions of which operators with equal calls and arguments take longer, or less."""
-    if len(sides.base) < FEWEST_PAIRS:
-        return
-    slower: dict[tuple[Place | None, bool], list[tuple[Key, list[float]]]] = defaultdict(list)
-    for key in sides.list_keys():
+    slower: dict[tuple[Place | None, CauseKind], list[OperatorDifference]] = defaultdict(list)
+    for key in sides.list_keys() if len(sides.base) >= FEWEST_PAIRS else ():
         seconds = [] if key in changed else clock.operator_deltas(key)
         if _is_large(seconds, clock) and clock.is_operator_far(key):
-            slower[key[0], seconds[0] > 0].append((key, seconds))
-    for (place, is_slower), operators in slower.items():
-        operators.sort(key=lambda each: -abs(statistics.median(each[1])))
-        uses = [use for key, _ in operators for use in sides.head[0].uses[key]]
-        kind: CauseKind = "slower" if is_slower else "faster"
-        calls: dict[str, float] = defaultdict(float)
-        for use in uses:
-            calls[use.operator] += use.calls
-        named = [
-            OperatorChange(kind=kind, operator=shorten(name), calls_base=count, calls_head=count)
-            for name, count in calls.items()
-        ]
-        total = math.fsum(calls.values())
-        cause = Cause(
-            kind=kind,
-            evidence="measured",
-            place=shorten_name(uses[0].caller),
-            line=uses[0].line,
-            phase=shorten(operators[0][0][1]) if len({key[1] for key, _ in operators}) == 1 else "",
-            is_backward=all(key[2] for key, _ in operators),
-            operators=tuple(named[:MOST_CAUSE_OPERATORS]),
-            further=max(0, len(named) - MOST_CAUSE_OPERATORS),
-            calls_base=total,
-            calls_head=total,
-        )
-        yield PossibleCause(
-            cause=cause,
-            place=place,
-            is_likely=is_slower is not is_gain,
-            size=total,
-            seconds=add_pairs(seconds for _, seconds in operators),
+            kind: CauseKind = "slower" if seconds[0] > 0 else "faster"
+            uses = sides.head[0].uses[key]
+            slower[key[0], kind].append(
+                OperatorDifference(key, kind, uses, uses, {}, is_library=False, seconds=seconds)
+            )
+    for (place, _), operators in slower.items():
+        operators.sort(key=lambda each: -abs(each.median_s))
+        seconds = add_pairs(each.seconds for each in operators)
+        yield _make_cause(
+            place, sides, operators, is_gain=is_gain, seconds=seconds, is_measured=True
         )
 
 
@@ -562,29 +528,25 @@ def _find_slower_functions(
     sides: Sides, known: Collection[Place | None], clock: Clock, *, is_gain: bool
 ) -> Iterator[PossibleCause]:
     """Yield functions that themselves take longer or less, or wait longer."""
-    if len(sides.base) < FEWEST_PAIRS:
-        return
-    for place in sides.list_called_alike():
+    for place in sides.list_called_alike() if len(sides.base) >= FEWEST_PAIRS else ():
         own, waiting = clock.own_deltas(place), clock.waiting_deltas(place)
         if place in known or not _is_large(own, clock):
             continue
         is_waiting = bool(waiting) and 2 * statistics.median(waiting) / statistics.median(own) > 1
-        if not clock.is_function_far(place, of_waiting=is_waiting):
-            continue
-        kind: CauseKind = "faster" if own[0] < 0 else "waits" if is_waiting else "slower"
-        function = sides.head[0].functions[place].function
-        calls = sides.head[0].calls_of(place)
-        cause = Cause(
-            kind=kind,
-            evidence="measured",
-            place=shorten_name(function),
-            line=function.line,
-            calls_base=calls,
-            calls_head=calls,
-            waits_in=shorten(clock.find_wait(place)) if kind == "waits" else "",
-        )
-        is_likely = (own[0] < 0) is is_gain
-        yield PossibleCause(cause=cause, place=place, is_likely=is_likely, size=calls, seconds=own)
+        if clock.is_function_far(place, of_waiting=is_waiting):
+            kind: CauseKind = "faster" if own[0] < 0 else "waits" if is_waiting else "slower"
+            calls = sides.head[0].calls_of(place)
+            yield _make_cause(
+                place,
+                sides,
+                (),
+                is_gain=is_gain,
+                seconds=own,
+                kind=kind,
+                calls=(calls, calls),
+                is_measured=True,
+                waits_in=clock.find_wait(place) if kind == "waits" else "",
+            )
 
 
 def _is_large(seconds: Sequence[float], clock: Clock) -> bool:

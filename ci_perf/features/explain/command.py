@@ -21,19 +21,16 @@ from ci_perf.features.explain.kept_files import (
 )
 from ci_perf.features.explain.launches import mean_of_pairs
 from ci_perf.features.explain.model import (
-    MOST_CAUSES,
-    MOST_OTHERS,
-    Explanation,
     ProfiledPair,
     ProfiledPairs,
     StepProfile,
 )
+from ci_perf.features.explain.order import RowMove
 from ci_perf.features.explain.session import Explaining
 from ci_perf.gate import Notify, compare, measure
 from ci_perf.gate.commit_suite import RepositoryFolders
 from ci_perf.gate.measure import MeasureOptions
-from ci_perf.model import metrics
-from ci_perf.model.comparison import Change, Code, Interval, Verdict
+from ci_perf.model.comparison import Change, Interval
 from ci_perf.model.run import Run
 from ci_perf.model.task import Task
 from ci_perf.session import Listener, MachineChecks, recording
@@ -180,16 +177,12 @@ def explain_pairs(sides: ProfiledPairs) -> ExplainedWorkload:
 
     Where the change of the steps is resolved, causes have shares of it.
     """
-    change = compare_steps(sides.pairs)
-    is_resolved = change is not None and change.is_resolved
-    is_gain = change is not None and is_resolved and change.ratio < 1
-    explanation = causes.explain(sides, is_gain=is_gain)
-    if change is not None and is_resolved and not explanation.trouble:
-        row = _row(sides.workload, change)
-        of_time = causes.explain(sides, is_gain=is_gain, row=row)
-        # Who asks what differs wants to see it all the same.
-        if of_time.causes and not of_time.trouble:
-            explanation = _add_memory(of_time, explanation)
+    change, move = compare_steps(sides.pairs), None
+    if change is not None and change.is_resolved:
+        error = (change.interval.high - change.interval.low) / 2 / abs(change.ratio - 1)
+        move = RowMove(change.base_s * (change.ratio - 1), error)
+    is_gain = move is not None and move.delta < 0
+    explanation = causes.explain(sides, is_gain=is_gain, move=move)
     return ExplainedWorkload(
         workload=sides.workload,
         explanation=explanation,
@@ -218,44 +211,4 @@ def compare_steps(pairs: Iterable[ProfiledPair]) -> StepChange | None:
         ratio=math.exp(mean.value),
         interval=Interval(low=math.exp(low), high=math.exp(high)),
         pairs=len(known),
-    )
-
-
-def _add_memory(of_time: Explanation, whole: Explanation) -> Explanation:
-    """Add the causes of memory, which a row of time leaves out."""
-    parts = [
-        [
-            *(cause for cause in own if cause.bytes_base is None),
-            *(cause for cause in every if cause.bytes_base is not None),
-        ]
-        for own, every in ((of_time.causes, whole.causes), (of_time.others, whole.others))
-    ]
-    named, others = parts[0], [*parts[0][MOST_CAUSES:], *parts[1]]
-    return msgspec.structs.replace(
-        of_time,
-        causes=tuple(named[:MOST_CAUSES]),
-        others=tuple(others[:MOST_OTHERS]),
-        further=of_time.further + max(0, len(others) - MOST_OTHERS),
-    )
-
-
-def _row(workload: str, change: StepChange) -> Change:
-    """Return the change as the row of a step's time would have it; nobody sees its verdict."""
-    return Change(
-        workload=workload,
-        metric=metrics.STEP_TIME.name,
-        base=change.base_s,
-        head=change.head_s,
-        base_processes=change.pairs,
-        head_processes=change.pairs,
-        base_sessions=0,
-        items_per_step=1.0,
-        item_unit="step",
-        ratio=change.ratio,
-        interval=change.interval,
-        limit=0.0,
-        smallest_detectable=None,
-        gate=False,
-        verdict=Verdict.REGRESSED if change.ratio > 1 else Verdict.IMPROVED,
-        code=Code.BEYOND_LIMIT,
     )

@@ -1,6 +1,6 @@
 """Steps with a known length, and what explains a row that such a step has moved."""
 
-from ci_perf.features.explain import causes
+from ci_perf.features.explain import causes, order
 from ci_perf.model.comparison import Verdict
 from tests.comparisons import a_change
 from tests.features.explain.step_profiles import a_step, a_use, timed_pairs
@@ -18,7 +18,12 @@ def step(*uses, **more):
 
 def explained(base, head, row=SLOWER, **more):
     pairs = timed_pairs(base, head, **more)
-    return causes.explain(pairs, is_gain=row.verdict is Verdict.IMPROVED, row=row)
+    return explained_row(pairs, row)
+
+
+def explained_row(profiled, row=SLOWER):
+    is_gain = row.verdict is Verdict.IMPROVED
+    return causes.explain(profiled, is_gain=is_gain, row=row, move=order.read_move(row))
 
 
 def shown(explanation):

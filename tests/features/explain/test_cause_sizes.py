@@ -8,7 +8,16 @@ from ci_perf.features.explain.model import ProfiledPair, ProfiledPairs
 from ci_perf.model import metrics
 from ci_perf.model.comparison import Change
 from tests.comparisons import a_change
-from tests.features.explain.cause_rows import FASTER, SLOWER, STEP_S, explained, left, shown, step
+from tests.features.explain.cause_rows import (
+    FASTER,
+    SLOWER,
+    STEP_S,
+    explained,
+    explained_row,
+    left,
+    shown,
+    step,
+)
 from tests.features.explain.step_profiles import a_called, a_step, a_use, timed_pairs
 
 # --- order
@@ -42,7 +51,7 @@ def test_what_is_large_in_each_pair_stands_above_what_is_surely_small():
         for by in (0.25, 1.1, 0.7)
     ]
     profiled = ProfiledPairs(workload="w", pairs=tuple(pairs))
-    explanation = causes.explain(profiled, is_gain=False, row=SLOWER)
+    explanation = explained_row(profiled)
 
     assert shown(explanation) == [("new", "loop"), ("new", "copied")]
     assert [cause.share is None for cause in explanation.causes] == [True, False]
@@ -65,7 +74,7 @@ def test_what_only_times_show_stands_below_what_counts_show(added_s, timed_s, ki
         for seconds in added_s
     ]
     profiled = ProfiledPairs(workload="w", pairs=tuple(pairs))
-    found = causes.explain(profiled, is_gain=False, row=SLOWER).causes
+    found = explained_row(profiled).causes
 
     assert [cause.kind for cause in found] == kinds
 
@@ -102,7 +111,7 @@ def test_a_function_with_other_operators_may_wait_longer_however_much_that_wande
         for waiting_s in (6e-3, 26e-3, 12e-3)
     )
     profiled = ProfiledPairs(workload="w", pairs=pairs)
-    (cause,) = causes.explain(profiled, is_gain=False, row=SLOWER).causes
+    (cause,) = explained_row(profiled).causes
 
     assert cause.delta_s == pytest.approx(11e-3, rel=0.02)
     assert cause.share is None
@@ -187,7 +196,7 @@ def test_a_pair_that_shows_next_to_nothing_is_enough_for_silence():
 
     profiled = ProfiledPairs(workload="w", pairs=(pair(1.5), pair(1.03), pair(1.6)))
 
-    assert causes.explain(profiled, is_gain=False, row=SLOWER).causes == ()
+    assert explained_row(profiled).causes == ()
 
 
 def test_what_wanders_as_far_on_one_side_is_not_measured():
@@ -197,7 +206,7 @@ def test_what_wanders_as_far_on_one_side_is_not_measured():
     pairs = tuple(ProfiledPair(base=side(by), head=side(1.5 * by)) for by in (1, 1.6, 0.7))
     profiled = ProfiledPairs(workload="w", pairs=pairs)
 
-    assert causes.explain(profiled, is_gain=False, row=SLOWER).causes == ()
+    assert explained_row(profiled).causes == ()
 
 
 def test_what_takes_longer_everywhere_is_one_factor_and_no_operator():
