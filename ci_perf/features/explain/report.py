@@ -183,39 +183,33 @@ def _location(place: AuthorFunction, line: int) -> str:
 
 
 def _what(cause: Cause) -> Phrase:
-    if cause.kind == "calls" and not cause.operators:
-        return (Words(_called(cause)), *_waits_in(cause, "; waits in "))
-    if not cause.operators:
-        said = Words(_OF_FUNCTION.get(cause.kind, "does something else"))
-        return (said, *_waits_in(cause, " in "))
-    kinds = list(dict.fromkeys(change.kind for change in cause.operators))
-    parts: list[Phrase] = [(Words(_called(cause)),)] if cause.kind == "calls" else []
-    for kind in kinds:
-        named = [(change.operator,) for change in cause.operators if change.kind == kind]
-        shapes = _shapes(cause) if kind == cause.kind == "other_shape" else ()
-        parts.append((Words(_WORDS.get(kind, "")), *phrases.joined(named), *shapes))
-    said_of_all = (*_separated(parts), *_waits_in(cause, "; waits in "))
-    differ = "differs" if cause.further == 1 else "differ"
-    more = (Words(f"; {cause.further:,} more {differ}"),) if cause.further else ()
-    return (*said_of_all, *more)
-
-
-def _waits_in(cause: Cause, before: str) -> Phrase:
-    return (Words(before), cause.waits_in) if cause.waits_in else ()
-
-
-def _called(cause: Cause) -> str:
-    if not cause.calls_base:
-        return "calls it; the base does not"
-    if not cause.calls_head:
-        return "does not call it"
-    return "calls it more often" if cause.calls_head > cause.calls_base else "calls it less often"
-
-
-def _shapes(cause: Cause) -> Phrase:
-    if not (cause.arguments_base and cause.arguments_head):
-        return ()
-    return (Words(" ("), cause.arguments_base, Words(" → "), cause.arguments_head, Words(")"))
+    """Say what the function does differently, by kinds of difference."""
+    parts: list[Phrase] = []
+    if cause.kind == "calls":
+        called = "calls it more often" if cause.calls_head > cause.calls_base else ""
+        called = called or "calls it less often"
+        if not (cause.calls_base and cause.calls_head):
+            called = "does not call it" if cause.calls_base else "calls it; the base does not"
+        parts.append((Words(called),))
+    elif not cause.operators:
+        words = Words(_OF_FUNCTION.get(cause.kind, "does something else"))
+        waits = (Words(" in "), cause.waits_in) if cause.waits_in else ()
+        return (words, *waits)
+    for kind in dict.fromkeys(change.kind for change in cause.operators):
+        named = phrases.joined(
+            (change.operator,) for change in cause.operators if change.kind == kind
+        )
+        shapes: Phrase = ()
+        if kind == cause.kind and cause.arguments_base and cause.arguments_head:
+            shapes = (Words(" ("), cause.arguments_base, Words(" → "), cause.arguments_head)
+            shapes = (*shapes, Words(")"))
+        parts.append((Words(_WORDS.get(kind, "")), *named, *shapes))
+    if cause.waits_in:
+        parts.append((Words("waits in "), cause.waits_in))
+    if cause.further:
+        differ = "differs" if cause.further == 1 else "differ"
+        parts.append((Words(f"{cause.further:,} more {differ}"),))
+    return _join(parts, Words("; "))
 
 
 def _numbers(cause: Cause) -> Phrase:
@@ -248,75 +242,42 @@ def _said(cause: Cause) -> Phrase:
     return (*_numbers(cause), *per, *of)
 
 
-def _separated(parts: Iterable[Phrase]) -> Phrase:
-    said: list[str] = []
-    for part in parts:
-        said += [Words("; "), *part] if said else part
-    return tuple(said)
-
-
 # --- below the table
 
 
 def _note(explanation: Explanation) -> Phrase:
-    sentences = [
-        *_factor(explanation),
-        *_unexplained(explanation),
-        *_limits(explanation),
-        *_others(explanation),
-        *_varying(explanation),
-        *_ranks(explanation),
-        *_traces(explanation),
-    ]
-    said: list[str] = []
-    for sentence in sentences:
-        said += [Words(" "), *sentence] if said else sentence
-    return tuple(said)
-
-
-def _factor(explanation: Explanation) -> Iterator[Phrase]:
-    factor = explanation.common_factor
-    if factor is not None:
+    """Say what else is known: each sentence only where there is something to say."""
+    sentences: list[Phrase] = []
+    if (factor := explanation.common_factor) is not None:
         else_ = "All else" if explanation.causes else "Everything"
-        yield (Words(f"{else_} takes {factor:.3g} × as long: not one operator."),)  # noqa: RUF001
-
-
-def _unexplained(explanation: Explanation) -> Iterator[Phrase]:
-    shares = [cause.share for cause in explanation.causes]
-    if shares and None not in shares:
-        rest = 1 - sum(share.share for share in shares if share)
-        if rest >= _NOTABLE:
-            yield (Words(f"Not explained: {units.about(rest)}."),)
-
-
-def _limits(explanation: Explanation) -> Iterator[Phrase]:
+        sentences.append((Words(f"{else_} takes {factor:.3g} × as long: not one operator."),))  # noqa: RUF001
+    shares = [cause.share.share for cause in explanation.causes if cause.share]
+    rest = 1 - sum(shares)
+    if shares and len(shares) == len(explanation.causes) and rest >= _NOTABLE:
+        sentences.append((Words(f"Not explained: {units.about(rest)}."),))
     if explanation.limits:
-        yield limits_report.describe_growth(explanation.limits)
-
-
-def _ranks(explanation: Explanation) -> Iterator[Phrase]:
-    if explanation.ranks:
-        yield limits_report.describe_ranks(explanation.ranks)
-
-
-def _traces(explanation: Explanation) -> Iterator[Phrase]:
-    if explanation.traces:
-        named = phrases.joined((name,) for name in explanation.traces)
-        yield (Words("Traces: "), *named, Words("; open them in ui.perfetto.dev."))
-
-
-def _others(explanation: Explanation) -> Iterator[Phrase]:
+        sentences.append(limits_report.describe_growth(explanation.limits))
     if others := len(explanation.others) + explanation.further:
         places = (cause.place for cause in explanation.others)
         named: list[Phrase] = []
         named += [(place.function,) for place in places if place][:_MOST_OTHERS]
         if more := others - len(named):
             named.append((units.numbered(more, "further place"),))
-        yield (Words("Also different: "), *phrases.joined(named), Words("."))
-
-
-def _varying(explanation: Explanation) -> Iterator[Phrase]:
+        sentences.append((Words("Also different: "), *phrases.joined(named), Words(".")))
     if explanation.varying:
         vary = "varies by itself" if explanation.varying == 1 else "vary by themselves"
         things = units.numbered(explanation.varying, "count")
-        yield (Words(f"Not compared: {things} that {vary}."),)
+        sentences.append((Words(f"Not compared: {things} that {vary}."),))
+    if explanation.ranks:
+        sentences.append(limits_report.describe_ranks(explanation.ranks))
+    if explanation.traces:
+        traces = phrases.joined((name,) for name in explanation.traces)
+        sentences.append((Words("Traces: "), *traces, Words("; open them in ui.perfetto.dev.")))
+    return _join(sentences, Words(" "))
+
+
+def _join(parts: Iterable[Phrase], between: Words) -> Phrase:
+    said: list[str] = []
+    for part in parts:
+        said += [between, *part] if said else part
+    return tuple(said)

@@ -16,9 +16,8 @@ import jinja2
 from markupsafe import Markup, escape
 
 from ci_perf.errors import ExitCode, UsageError
-from ci_perf.features.explain import waits
 from ci_perf.features.explain.report import HEADING, describe_rows
-from ci_perf.features.explain.waits import StepWaits
+from ci_perf.features.explain.waits import list_waits
 from ci_perf.model.comparison import (
     Change,
     Comparison,
@@ -132,7 +131,7 @@ def render(comparison: Comparison, *, run: Run | None = None, base: Summary | No
         more=parts(profiles.page(comparison.profiles, shown=_MOST_PROFILES)),
         strips=machine.strips(run) if run else list[Strip](),
         canaries=machine.canaries(run) if run else list[CanaryLine](),
-        waits=waits.list_waits(run) if run else list[StepWaits](),
+        waits=list(list_waits(run)) if run else [],
         environment=provenance.environment(comparison),
         validity=Words(comparison.validity.status.value),
         interleaving=[
