@@ -205,7 +205,6 @@ def explain(
     budget_s: float = 300.0,
     traces: Location | None = None,
     tracing: "Tracing | None" = None,
-    snapshot: Location | None = None,
     runner: "Runner | None" = None,
     notify: Notify | None = None,
     listener: "Listener | None" = None,
@@ -214,7 +213,7 @@ def explain(
 
     With `run`, explains what that run has measured, and launches nothing. Else profiles workloads
     now, with `against` (a branch, tag or commit) its merge base, too, for `budget_s`; the
-    folder `traces` gets their traces, taken as `tracing` says, `snapshot` what CUDA's memory holds.
+    folder `traces` gets their traces, taken as `tracing` says.
     """
     from ci_perf.features.explain import command
     from ci_perf.gate import arguments
@@ -223,8 +222,8 @@ def explain(
 
     if run is not None and against is not None:
         raise UsageError("against: expected none with a run, which has its own base")
-    if run is not None and (traces or snapshot or tracing not in {None, Tracing()}):
-        said = "--traces, --snapshot, --steps, --stacks, --activities"
+    if run is not None and (traces or tracing not in {None, Tracing()}):
+        said = "--traces, --steps, --stacks, --activities"
         raise UsageError(f"{said}: expected none with a run, which launches nothing")
     if run is not None:
         return command.explain_run(
@@ -245,7 +244,6 @@ def explain(
         budget_s=budget_s,
         traces=traces,
         tracing=tracing or Tracing(),
-        snapshot=arguments.below(root, snapshot) if snapshot else None,
         runner=runner,
     )
     return command.explain_now(options, notify=notify or _silent, listener=listener or Listener())

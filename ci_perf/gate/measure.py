@@ -54,7 +54,7 @@ class MeasureOptions(RepositoryFolders):
     ``all_workloads``. ``add`` are earlier runs, whose pairs count for the same commits;
     ``checks_before`` is how many checks of the pull request were before. Up to three pairs profile
     a step of both sides where pairs have proven a change, within ``explain_s``. ``traces`` is a
-    folder for traces, taken as ``tracing`` says, ``snapshot`` one for snapshots of CUDA's memory.
+    folder for traces, taken as ``tracing`` says.
     Also an interrupted run is in ``output``. ``record`` lets a launch that is not timed record what
     each measured workload takes from the repository. ``unit`` is the id of the unit of work, where
     these are the options of one (`fleet.narrowed`), and ``suspects`` how many metrics of all units
@@ -76,7 +76,6 @@ class MeasureOptions(RepositoryFolders):
     explain_s: float = 300.0
     traces: Path | None = None
     tracing: Tracing = field(default_factory=Tracing)
-    snapshot: Path | None = None
     runner: Runner = field(default_factory=Runner)
     output: Path | None = None
     unit: str = ""

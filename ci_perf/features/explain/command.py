@@ -14,7 +14,7 @@ from ci_perf.errors import CiPerfError, UsageError
 from ci_perf.features.explain import causes, limits
 from ci_perf.features.explain.answer import ExplainedWorkload, ExplainedWorkloads, StepChange
 from ci_perf.features.explain.kept_files import (
-    KeptFiles,
+    KeptTraces,
     describe_files,
     list_sides,
     prepare_folder,
@@ -100,10 +100,7 @@ def explain_now(
     InvalidFileError and other CiPerfErrors, and KeyboardInterrupt.
     """
     plan = measure.plan(options)
-    files = (
-        KeptFiles(prepare_folder(options.traces)),
-        KeptFiles(prepare_folder(options.snapshot), "snapshot"),
-    )
+    traces = KeptTraces(prepare_folder(options.traces))
     identity = session.new_identity()
     device = plan.device if options.device == "auto" else options.device
     profiles: dict[str, StepProfile | str] = {}
@@ -131,7 +128,9 @@ def explain_now(
                     each.id: msgspec.structs.replace(runner.task(each, 0), tracing=options.tracing)
                     for each in plan.workloads
                 }
-                explaining = Explaining(listener, runner.profile, clock=time.monotonic, files=files)
+                explaining = Explaining(
+                    listener, runner.profile, clock=time.monotonic, traces=traces
+                )
 
                 def find_sides(workload: str) -> tuple[Task, Task] | None:
                     assert base is not None
@@ -148,10 +147,7 @@ def explain_now(
     pairs = tuple(explaining.pairs.values())
     alone = [(name, each) for name, each in profiles.items() if isinstance(each, StepProfile)]
     sides = [*list_sides(pairs), *alone]
-    for line in (
-        *describe_files(options.traces, sides),
-        *describe_files(options.snapshot, sides, "snapshot"),
-    ):
+    for line in describe_files(options.traces, sides):
         notify(line)
     commit = "" if checkout is None else checkout.source.commit or ""
     workloads = (*map(explain_pairs, pairs), *_explain_alone(profiles))
