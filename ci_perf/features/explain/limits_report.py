@@ -4,7 +4,6 @@ from ci_perf.features.explain.model import (
     Cure,
     LimitedPart,
     LimitReason,
-    OperatorTimes,
     RankTimes,
     StepLimit,
     StepLimits,
@@ -20,7 +19,6 @@ MOST_SHOWN_OPERATORS = 20
 _BUSY = 0.9
 # What one rank must work longer than rank 0 to be called slower.
 _SLOWER_RANK = 1.1
-_OUTSIDE = Words("(outside of operators)")
 _REASONS: dict[LimitReason, str] = {
     "data": "starved by data",
     "synchronisation": "the host waits for the GPU",
@@ -99,26 +97,16 @@ def build_operator_table(profile: StepProfile, *, most: int = MOST_SHOWN_OPERATO
     in which the host waits for the GPU. The profiler makes both longer.
     """
     operators = profile.host.operators if profile.host else ()
-    longest = sorted(operators, key=_longest, reverse=True)
+    longest = sorted(operators, key=lambda use: -max(use.host_s, use.device_s))
     has_device = profile.device is not None
-    rows = [_row(use, has_device=has_device) for use in longest[:most]]
+    titles = ("Operator", "Calls", "CPU time", "GPU time", "Host waits")[: 5 if has_device else 3]
+    rows: list[tuple[str, ...]] = []
+    for use in longest[:most]:
+        times = map(units.seconds, (use.host_s, use.device_s, use.wait_s))
+        rows.append((use.operator, units.count(use.calls), *times)[: len(titles)])
     if left := len(longest) - len(rows) + (profile.host.cut if profile.host else 0):
-        rows.append((Words(f"and {left:,} more"), *[Words("")] * (len(_heading(has_device)) - 1)))
-    return Table(heading=_heading(has_device), rows=rows)
-
-
-def _heading(has_device: bool) -> tuple[Words, ...]:  # noqa: FBT001  private
-    of_device = ("GPU time", "Host waits") if has_device else ()
-    return tuple(map(Words, ("Operator", "Calls", "CPU time", *of_device)))
-
-
-def _row(use: OperatorTimes, *, has_device: bool) -> tuple[str, ...]:
-    of_device = (units.seconds(use.device_s), units.seconds(use.wait_s)) if has_device else ()
-    return (use.operator or _OUTSIDE, units.count(use.calls), units.seconds(use.host_s), *of_device)
-
-
-def _longest(use: OperatorTimes) -> float:
-    return max(use.host_s, use.device_s)
+        rows.append((Words(f"and {left:,} more"), *[Words("")] * (len(titles) - 1)))
+    return Table(heading=tuple(map(Words, titles)), rows=rows)
 
 
 def _first(limits: StepLimits) -> Phrase:

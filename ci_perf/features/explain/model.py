@@ -130,9 +130,8 @@ class MemoryUse(Struct, frozen=True, kw_only=True):
 class OperatorTimes(Struct, frozen=True, kw_only=True):
     """What all calls of one operator take in a step, by the trace of torch's profiler.
 
-    ``operator`` is empty for what was launched outside of operators. ``host_s`` are its own
-    seconds, without the operators that it calls; ``wait_s`` those in which it waits for the device;
-    ``device_s`` those of the kernels, copies and sets that it launched itself.
+    ``host_s`` are its own seconds, without the operators that it calls; ``wait_s`` those in which
+    it waits for the device; ``device_s`` those of the kernels, copies and sets that it launched.
     """
 
     operator: Text

@@ -56,13 +56,11 @@ def profile(
     with follow_storages(code, end) as memory:
         with stopwatch.phase(Phase.BUILD), _run_eagerly():
             workload = build()
-            if memory is not None:
-                memory.end_build()
+            memory.end_build()
         passes = Passes(workload.step, code, here, group, watcher, left)
         with stopwatch.phase(Phase.FIRST_STEP), _run_eagerly():
             step_s = max(passes.run() for _ in range(_WARMUP_STEPS))
-        if memory is not None:
-            memory.is_paused = True
+        memory.is_paused = True
         instruments = Instruments(left, step_s, group)
         with stopwatch.phase(Phase.COUNTERS), _run_eagerly():
             counts = instruments.take("counts", lambda: passes.count(memory), steps=2 * STEPS)

@@ -37,8 +37,9 @@ class _Line(NamedTuple):
 class Storages:
     """What is alive of what operators have made since this began to follow."""
 
-    def __init__(self, origins: Origins) -> None:
-        self.is_late = False
+    def __init__(self, origins: Origins | None) -> None:
+        """Follow nothing without `origins`, as where torch has not been imported yet."""
+        self.is_late = origins is None
         self.is_paused = False
         self._origins = origins
         self._in_build = True
@@ -54,7 +55,7 @@ class Storages:
 
     def end_build(self) -> None:
         """Say that `build` has returned."""
-        self._origins.forget()
+        self._forget_nodes()
         self._in_build = False
 
     def begin(self) -> None:
@@ -65,12 +66,17 @@ class Storages:
 
     def end_step(self) -> None:
         """Note what a step has left behind."""
-        self._origins.forget()
+        self._forget_nodes()
         self._settle()
         self._after_steps.append(dict(self._alive))
 
-    def read_use(self) -> MemoryUse:
-        """Return what has been seen since `begin`: the peak, and what every step leaves behind."""
+    def read_use(self) -> MemoryUse | None:
+        """Return what has been seen since `begin`: the peak, and what every step leaves behind.
+
+        `None` where not everything was followed.
+        """
+        if self.is_late:
+            return None
         self._settle()
         if self._is_highest:
             self._at_peak = dict(self._alive)
@@ -147,19 +153,23 @@ class Storages:
             _, size, line = self._living.pop(self._ended.popleft())
             self._add(line, -size)
 
+    def _forget_nodes(self) -> None:
+        if self._origins is not None:
+            self._origins.forget()
+
     def _settle(self) -> None:
         gc.collect()  # what waits for the collector is not left behind
         self._bury()
 
 
 @contextlib.contextmanager
-def follow_storages(code: AuthorCode, end: float) -> Iterator[Storages | None]:
-    """Within, follow what this thread makes; `None` where torch has not been imported yet.
+def follow_storages(code: AuthorCode, end: float) -> Iterator[Storages]:
+    """Within, follow what this thread makes; nothing where torch has not been imported yet.
 
-    From `end` on, by the monotonic clock, nothing is followed.
+    Nor from `end` on, by the monotonic clock.
     """
     if "torch" not in sys.modules:
-        yield None
+        yield Storages(None)
         return
     origins = Origins(code)
     storages = Storages(origins)

@@ -52,9 +52,12 @@ def count_calls(
     """Within, count what this thread dispatches, and what its backward passes do.
 
     `phase` names the current part of the step. From `end` on, by the monotonic clock, nothing is
-    counted. Called once torch has been imported.
+    counted, and nothing without torch.
     """
     counted: Counter[Operation] = Counter()
+    if "torch" not in sys.modules:
+        yield counted
+        return
     origins = Origins(code)
 
     def call(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:  # noqa: ANN401  torch is untyped

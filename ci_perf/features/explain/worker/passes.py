@@ -84,7 +84,7 @@ class Passes:
         self.here.synchronize()
         return max(time.monotonic() - start, _SHORTEST_S)
 
-    def count(self, memory: Storages | None) -> StepProfile:
+    def count(self, memory: Storages) -> StepProfile:
         """Count operators and functions in steps of their own: each would count the other's.
 
         All of these steps show what they leave behind in memory.
@@ -94,30 +94,21 @@ class Passes:
         of_operators: list[Counter[Operation]] = []
         of_functions: list[dict[functions.Name, functions.Node]] = []
         with self.watcher.following(self.here):
-            if memory is not None:
-                memory.begin()
+            memory.begin()
             for _ in range(STEPS):
-                with contextlib.ExitStack() as stack:
-                    counted: Counter[Operation] = Counter()
-                    if "torch" in sys.modules:
-                        watching = operators.count_calls(self.code, self._phase, end=end)
-                        counted = stack.enter_context(watching)
+                with operators.count_calls(self.code, self._phase, end=end) as counted:
                     self._run_followed(memory)
                 of_operators.append(counted)
                 # All ranks must do the same steps.
                 if self.group.maximum(time.monotonic() - end) > 0:
                     absent = f"counting the operators of a step took more than {may_take_s:.0f} s"
                     return StepProfile(steps=0, absent=absent)
-                if memory is not None:
-                    memory.end_step()
+                memory.end_step()
         for _ in range(STEPS):
             step = functions.profile_step(lambda: self._run_followed(memory), self.code)
             of_functions.append(step.nodes)
-            if memory is not None:
-                memory.end_step()
+            memory.end_step()
         profile = join_counts(of_operators, of_functions)
-        if memory is None or memory.is_late:
-            return profile
         return msgspec.structs.replace(profile, memory=memory.read_use())
 
     def time_unwatched(self) -> float:
@@ -195,13 +186,11 @@ class Passes:
         known = () if any(map(math.isnan, of_all)) else of_all
         return RankTimes(world_size=self.group.world_size, own_s=known[:MOST_RANKS])
 
-    def _run_followed(self, memory: Storages | None) -> None:
+    def _run_followed(self, memory: Storages) -> None:
         """Run a step, of which alone the tensors are followed: other ones are ours."""
-        if memory is not None:
-            memory.is_paused = False
+        memory.is_paused = False
         self.run()
-        if memory is not None:
-            memory.is_paused = True
+        memory.is_paused = True
 
     def _repeat(self, limit: _Limit, run: Callable[[], T]) -> list[T]:
         """Call `run` for a step at least, and while there is time: as often on all ranks."""
