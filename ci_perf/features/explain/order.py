@@ -147,50 +147,43 @@ def arrange(
 ) -> tuple[list[Cause], list[Cause]]:
     """Return the causes, the likeliest first, and what has changed besides.
 
-    First what takes a tenth of the change or more, by its bounds or in each of three pairs, by
-    size; what only times show stands below what counts show of a size like it. Then exact causes
-    of which the size is not resolved: by their time in these launches where all were timed, else by
+    What takes less than a tenth of the change is no cause. By size; what only times show, which may
+    be wrong, must take three times as much as an exact cause to stand above it. What nobody timed
+    counts as a tenth. Without a move, all are put in order by their times if all have some, else by
     how many calls they concern, likely ones first.
     """
-    placed = [_place(candidate, move) for candidate in candidates]
+    placed = sorted((_place(each, move) for each in candidates), key=_rank_by_calls)
     largest = max((each.estimate for each in placed if each.estimate is not None), default=0.0)
-    large: list[_Placed] = []
-    unresolved: list[_Placed] = []
-    others: list[_Placed] = []
-    for each in placed:
-        if each.resolved:
-            (large if each.resolved.share >= LEAST_SHARE else others).append(each)
-        elif each.bounds is not None and each.least >= LEAST_SHARE:
-            large.append(each)
-        else:
-            (others if _is_small(each, largest) else unresolved).append(each)
-    large.sort(key=lambda each: -(each.estimate or 0.0))
-    unresolved.sort(key=_rank_by_calls)
-    if all(each.candidate.seconds for each in unresolved):
+    others = [each for each in placed if _is_small(each, largest)]
+    causes = [each for each in placed if each not in others]
+    if move is not None:
+        causes.sort(key=_weigh, reverse=True)
+    elif all(each.candidate.seconds for each in causes):
         sign = 1 if is_gain else -1
-        unresolved.sort(key=lambda each: sign * statistics.median(each.candidate.seconds))
-    others.sort(key=lambda each: (-abs(each.estimate or 0.0), *_rank_by_calls(each)))
-    causes = [*(each for each in large if not each.is_measured), *unresolved]
-    for each in (each for each in large if each.is_measured):
-        # Times may be wrong, and counts are not: it must take so much more than an exact one that
-        # no estimate is wrong by that.
-        estimate = each.estimate or 0.0
-        least = max(LEAST_SHARE, estimate / _UNSURE)
-        at = 0
-        while at < len(causes):
-            other = causes[at]
-            if (other.estimate or 0.0) < (estimate if other.is_measured else least):
-                break
-            at += 1
-        causes.insert(at, each)
+        causes.sort(key=lambda each: sign * statistics.median(each.candidate.seconds))
+    others.sort(key=lambda each: -abs(each.estimate or 0.0))
     return _publish(causes, others, move)
 
 
+def _weigh(placed: _Placed) -> float:
+    """Return the part of the change by which a cause is put in order."""
+    if placed.estimate is None:
+        return LEAST_SHARE
+    return placed.estimate / (_UNSURE if placed.is_measured else 1.0)
+
+
 def _is_small(placed: _Placed, largest: float) -> bool:
-    """Whether it takes less than a tenth; `largest` is the largest estimate of all."""
+    """Whether it takes less than a tenth; `largest` is the largest estimate of all.
+
+    What takes a tenth in each of three pairs does not, whatever its bounds.
+    """
     if placed.estimate is None:
         return False
+    if placed.resolved:
+        return placed.resolved.share < LEAST_SHARE
     if placed.bounds is not None:
+        if placed.least >= LEAST_SHARE:
+            return False
         is_surely = placed.bounds.high < LEAST_SHARE
     else:
         is_surely = placed.estimate < LEAST_SHARE / _UNSURE
