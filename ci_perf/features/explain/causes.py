@@ -174,9 +174,9 @@ def explain(
     differences: dict[Place | None, list[OperatorDifference]] = defaultdict(list)
     for each in differing:
         if each.is_library:
-            seconds = clock.callee_deltas(each.key)
+            seconds = clock.time_callee(each.key).deltas
         else:
-            seconds = clock.operator_deltas(each.key, each.moved.keys())
+            seconds = clock.time_operator(each.key, each.moved.keys()).deltas
         differences[each.key[0]].append(replace(each, seconds=seconds))
     of_time = list(_find_exact(sides, differences, clock, is_gain=is_gain))
     of_time += _find_slower_operators(
@@ -360,7 +360,7 @@ def _find_exact(
         operators = [each for each in of_place if not each.is_library]
         libraries = [each for each in of_place if each.is_library]
         own = clock.own_deltas(place) if place else []
-        waiting = clock.waiting_deltas(place) if place else []
+        waiting = clock.time_waiting(place).deltas if place else []
         is_own_seen = is_seen(own, clock)
         if operators or is_called_alike:
             libraries = _keep_notable(operators, libraries, own if is_own_seen else [], clock)
@@ -509,8 +509,9 @@ def _find_slower_operators(
     """Yield functions of which operators with equal calls and arguments take longer, or less."""
     slower: dict[tuple[Place | None, CauseKind], list[OperatorDifference]] = defaultdict(list)
     for key in sides.list_keys() if len(sides.base) >= FEWEST_PAIRS else ():
-        seconds = [] if key in changed else clock.operator_deltas(key)
-        if _is_large(seconds, clock) and clock.is_operator_far(key):
+        times = clock.time_operator(key)
+        seconds = [] if key in changed else times.deltas
+        if _is_large(seconds, clock) and times.is_far(clock.spread):
             kind: CauseKind = "slower" if seconds[0] > 0 else "faster"
             uses = sides.head[0].uses[key]
             slower[key[0], kind].append(
@@ -529,11 +530,12 @@ def _find_slower_functions(
 ) -> Iterator[PossibleCause]:
     """Yield functions that themselves take longer or less, or wait longer."""
     for place in sides.list_called_alike() if len(sides.base) >= FEWEST_PAIRS else ():
-        own, waiting = clock.own_deltas(place), clock.waiting_deltas(place)
+        own, waiting = clock.own_deltas(place), clock.time_waiting(place).deltas
         if place in known or not _is_large(own, clock):
             continue
         is_waiting = bool(waiting) and 2 * statistics.median(waiting) / statistics.median(own) > 1
-        if clock.is_function_far(place, of_waiting=is_waiting):
+        times = clock.time_waiting(place) if is_waiting else clock.time_working(place)
+        if times.is_far(clock.function_spread):
             kind: CauseKind = "faster" if own[0] < 0 else "waits" if is_waiting else "slower"
             calls = sides.head[0].calls_of(place)
             yield _make_cause(

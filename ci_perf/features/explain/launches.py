@@ -132,9 +132,6 @@ class Launch:
         return operators_s + math.fsum(use.own_s or 0.0 for use in self.functions.values())
 
 
-Seconds = Callable[[Launch], float | None]
-
-
 @dataclass(frozen=True, slots=True)
 class Sides:
     """Launches of both sides, pair by pair; at least one pair.
@@ -199,8 +196,51 @@ class Sides:
 
 
 @dataclass(frozen=True, slots=True)
+class Times:
+    """Seconds per step of both sides, pair by pair; none where a launch did not time them."""
+
+    base: Sequence[float] = ()
+    head: Sequence[float] = ()
+
+    @classmethod
+    def from_sides(
+        cls, sides: Sides, read: Callable[[Launch], float | None], factors: Sequence[float]
+    ) -> "Times":
+        """Read the times off each launch; the head's are divided by the machine's factors."""
+        base = [seconds for launch in sides.base if (seconds := read(launch)) is not None]
+        head = [seconds for launch in sides.head if (seconds := read(launch)) is not None]
+        if len(base) < len(factors) or len(head) < len(factors):
+            return cls()
+        return cls(base, [seconds / by for seconds, by in zip(head, factors, strict=True)])
+
+    @property
+    def deltas(self) -> list[float]:
+        """Return what the head adds."""
+        return [head - base for base, head in zip(self.base, self.head, strict=True)]
+
+    def read_logs(self, least: float = _SHORTEST_S) -> list[float]:
+        """Return the logarithms of head over base; nothing where one of the base is below that."""
+        if not self.base or min(*self.base, *self.head) < _SHORTEST_S or min(self.base) < least:
+            return []
+        return [math.log(head / base) for base, head in zip(self.base, self.head, strict=True)]
+
+    def is_far(self, spread: float) -> bool:
+        """Whether ratios are four spreads from 1, and two in each pair, and the sides are apart.
+
+        What wanders by itself is now and then longer in three launches than in three others: the
+        sides lie further apart than the launches of either.
+        """
+        logs = self.read_logs()
+        if not logs or abs(statistics.median(logs)) <= 4 * spread:
+            return False
+        shorter, longer = sorted((self.base, self.head), key=statistics.fmean)
+        within = max(max(side) - min(side) for side in (self.base, self.head))
+        return min(map(abs, logs)) > 2 * spread and min(longer) - max(shorter) > within
+
+
+@dataclass(frozen=True, slots=True)
 class Clock:
-    """What the head takes longer, pair by pair, apart from the machine.
+    """Times of both sides apart from the machine.
 
     ``factors`` are the machine's, head over base, of operators; ``function_factors`` of functions,
     which are timed at other moments. The spreads are how far what did not change lies apart all the
@@ -217,60 +257,53 @@ class Clock:
     @classmethod
     def from_sides(cls, sides: Sides, changed: Collection[Key]) -> "Clock":
         """Read the machine's factors off what did not change."""
+        ones = [1.0] * len(sides.base)
         step_s = statistics.median(launch.step_s for launch in sides.base)
+        raw = cls(sides, step_s, ones, ones, _UNKNOWN_SPREAD, _UNKNOWN_SPREAD)
         least = _LEAST_OF_STEP * step_s
-        places = {key[0] for key in changed}
-        logs = [
-            _log_ratios(sides, lambda launch, key=key: launch.operator_s(key), least)  # type: ignore[misc]
-            for key in sides.list_keys()
-            if key not in changed
-        ]
+        unchanged = (key for key in sides.list_keys() if key not in changed)
+        logs = [raw.time_operator(key).read_logs(least) for key in unchanged]
         factors, spread = _find_common(logs, _FEWEST_UNCHANGED)
-        logs = [
-            _log_ratios(sides, lambda launch, place=place: launch.working_s(place), least)  # type: ignore[misc]
-            for place in sides.list_called_alike()
-            if place not in places
-        ]
+        places = {key[0] for key in changed}
+        alike = (place for place in sides.list_called_alike() if place not in places)
+        logs = [raw.time_working(place).read_logs(least) for place in alike]
         function_factors, function_spread = _find_common(logs, _FEWEST_FUNCTIONS)
-        count = len(sides.base)
-        factors = factors or [1.0] * count
         return cls(
             sides,
             step_s,
-            factors,
-            function_factors or factors,
+            factors or ones,
+            function_factors or factors or ones,
             spread,
             max(spread, function_spread),
         )
 
-    def operator_deltas(self, key: Key, signatures: Collection[str] | None = None) -> list[float]:
-        """Return the seconds that an operator adds to a step; nothing where one was not timed."""
-        return self._deltas(lambda launch: launch.operator_s(key, signatures), self.factors)
+    def time_operator(self, key: Key, signatures: Collection[str] | None = None) -> Times:
+        """Return the times of an operator: with these arguments, or with all."""
+        return Times.from_sides(
+            self.sides, lambda launch: launch.operator_s(key, signatures), self.factors
+        )
 
-    def callee_deltas(self, key: Key) -> list[float]:
-        """Return the seconds that calls of a library add."""
-        return self._deltas(lambda launch: launch.operator_s(key), self.function_factors)
+    def time_callee(self, key: Key) -> Times:
+        """Return the times of the calls of a library that a function makes."""
+        return Times.from_sides(
+            self.sides, lambda launch: launch.operator_s(key), self.function_factors
+        )
+
+    def time_working(self, place: Place) -> Times:
+        """Return how long a function itself works."""
+        return Times.from_sides(
+            self.sides, lambda launch: launch.working_s(place), self.function_factors
+        )
+
+    def time_waiting(self, place: Place) -> Times:
+        """Return how long a function waits: the machine's speed has no part in that."""
+        ones = [1.0] * len(self.factors)
+        return Times.from_sides(self.sides, lambda launch: launch.waiting_s(place), ones)
 
     def own_deltas(self, place: Place) -> list[float]:
         """Return what a function itself adds, its waiting included."""
-        working = self._deltas(lambda launch: launch.working_s(place), self.function_factors)
-        return add_pairs([working, self.waiting_deltas(place) or [0.0] * len(working)])
-
-    def waiting_deltas(self, place: Place) -> list[float]:
-        """Return how much longer a function waits: the machine's speed has no part in that."""
-        return self._deltas(lambda launch: launch.waiting_s(place), [1.0] * len(self.factors))
-
-    def is_operator_far(self, key: Key) -> bool:
-        """Whether an operator takes longer, or less, by far more than what did not change."""
-        return self._is_far(lambda launch: launch.operator_s(key), self.factors, self.spread)
-
-    def is_function_far(self, place: Place, *, of_waiting: bool) -> bool:
-        """Whether a function itself works or waits longer, or less, by far."""
-        spread = self.function_spread
-        if of_waiting:
-            nothing = [1.0] * len(self.factors)
-            return self._is_far(lambda launch: launch.waiting_s(place), nothing, spread)
-        return self._is_far(lambda launch: launch.working_s(place), self.function_factors, spread)
+        working = self.time_working(place).deltas
+        return add_pairs([working, self.time_waiting(place).deltas or [0.0] * len(working)])
 
     def find_wait(self, place: Place) -> str:
         """Return the built-in function in which most launches of a side wait; the head's first."""
@@ -280,35 +313,6 @@ class Clock:
             if name and 2 * names.count(name) > len(side):
                 return name
         return ""
-
-    def _deltas(self, seconds: Seconds, factors: Sequence[float]) -> list[float]:
-        deltas: list[float] = []
-        for base, head, factor in zip(self.sides.base, self.sides.head, factors, strict=True):
-            before, after = seconds(base), seconds(head)
-            if before is None or after is None:
-                return []
-            deltas.append(after / factor - before)
-        return deltas
-
-    def _is_far(self, seconds: Seconds, factors: Sequence[float], spread: float) -> bool:
-        """Whether ratios are four spreads from 1, and two in each pair, and the sides are apart.
-
-        What wanders by itself is now and then longer in three launches than in three others: the
-        sides lie further apart than the launches of either.
-        """
-        logs = _log_ratios(self.sides, seconds, _SHORTEST_S)
-        if not logs:
-            return False
-        logs = [log - math.log(factor) for log, factor in zip(logs, factors, strict=True)]
-        base = [seconds(launch) or 0.0 for launch in self.sides.base]
-        head = [base_s * math.exp(log) for base_s, log in zip(base, logs, strict=True)]
-        shorter, longer = sorted((base, head), key=statistics.fmean)
-        within = max(max(side) - min(side) for side in (base, head))
-        return (
-            abs(statistics.median(logs)) > 4 * spread
-            and min(map(abs, logs)) > 2 * spread
-            and min(longer) - max(shorter) > within
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -388,16 +392,6 @@ def add_pairs(parts: Iterable[Sequence[float]]) -> list[float]:
     if not every or not all(every):
         return []
     return [math.fsum(of_pair) for of_pair in zip(*every, strict=True)]
-
-
-def _log_ratios(sides: Sides, seconds: Seconds, least: float) -> list[float]:
-    """Return the logarithms of head over base; nothing where a side is not known, or too short."""
-    times = [
-        (seconds(base), seconds(head)) for base, head in zip(sides.base, sides.head, strict=True)
-    ]
-    if any(not base or not head or base < least or head < _SHORTEST_S for base, head in times):
-        return []
-    return [math.log(head / base) for base, head in times if base and head]
 
 
 def _find_common(logs: Iterable[Sequence[float]], fewest: int) -> tuple[list[float], float]:
