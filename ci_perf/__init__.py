@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from ci_perf.api_types import Location, Notify, say_nothing
-from ci_perf.errors import CiPerfError, UsageError
+from ci_perf.errors import CiPerfError
 from ci_perf.version import __version__
 
 if TYPE_CHECKING:
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
     # What features add: see `__getattr__`.
     from ci_perf.features.bisect.api import bisect
+    from ci_perf.features.explain.api import explain
     from ci_perf.features.fleet.api import measure_unit, merge, plan
     from ci_perf.features.history.api import backfill, history
     from ci_perf.features.interchange.api import judge, load
     from ci_perf.gate.check import Checked
     from ci_perf.model.comparison import Comparison
-    from ci_perf.model.explained import ExplainedWorkloads
     from ci_perf.model.run import Run
     from ci_perf.model.suite import FailOn
     from ci_perf.session import Listener
@@ -123,48 +123,6 @@ def compare(
         None if base is None else arguments.run_of(root, base),
         arguments.folders_of(root, workloads, baselines),
         fail_on=fail_on,
-        notify=notify or say_nothing,
-    )
-
-
-def explain(
-    select: str | Iterable[str] = (),
-    *,
-    run: "Run | Location | None" = None,
-    root: Location | None = None,
-    notify: Notify | None = None,
-    listener: "Listener | None" = None,
-    **options: "Any",  # noqa: ANN401  as `measure`
-) -> "ExplainedWorkloads":
-    """Say why workloads moved, or what limits them; see `ci-perf explain`.
-
-    With `run`, explains what that run has measured, and launches nothing. Else profiles workloads
-    now, with `against` (a branch, tag or commit) its merge base, too, for `budget_s`; the folder
-    `traces` gets their traces, taken as `tracing` says, `snapshot` what CUDA's memory holds. The
-    other `options` are those of `measure`.
-    """
-    from ci_perf.gate import arguments, explain
-    from ci_perf.model.task import Tracing
-
-    if run is None:
-        from ci_perf.session import Listener
-
-        measuring = arguments.measure_options(
-            root, {"budget_s": 300.0, **options}, select=arguments.names_of(select)
-        )
-        return explain.now(measuring, notify=notify or say_nothing, listener=listener or Listener())
-    if options.get("against") is not None:
-        raise UsageError("against: expected none with a run, which has its own base")
-    has_tracing = options.get("tracing") not in {None, Tracing()}
-    if options.get("traces") or options.get("snapshot") or has_tracing:
-        said = "--traces, --snapshot, --steps, --stacks, --activities"
-        raise UsageError(f"{said}: expected none with a run, which launches nothing")
-    return explain.of_run(
-        arguments.run_of(root, run),
-        arguments.names_of(select),
-        arguments.folders_of(
-            root, options.get("workloads", "workloads"), options.get("baselines", "baselines")
-        ),
         notify=notify or say_nothing,
     )
 

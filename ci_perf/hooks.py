@@ -55,10 +55,11 @@ class Feature:
 @functools.cache
 def find_features() -> dict[str, Feature]:
     """Return the features that this installation has, by the names of their folders."""
-    return {
-        folder.name: importlib.import_module(f"ci_perf.features.{folder.name}").FEATURE
-        for folder in pkgutil.iter_modules([str(Path(__file__).parent / "features")])
+    folders = pkgutil.iter_modules([str(Path(__file__).parent / "features")])
+    modules = {
+        each.name: importlib.import_module(f"ci_perf.features.{each.name}") for each in folders
     }
+    return {name: module.FEATURE for name, module in modules.items() if hasattr(module, "FEATURE")}
 
 
 def find_commands() -> dict[str, FeatureCommand]:

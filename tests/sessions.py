@@ -7,10 +7,10 @@ from typing import Any
 
 import msgspec
 
+from ci_perf.features.explain.model import StepProfile
 from ci_perf.launch import ignore
 from ci_perf.model.process import Phase, WorkerResult
 from ci_perf.model.run import Source
-from ci_perf.model.step_profile import StepProfile
 from ci_perf.model.suite import Limits, Protocol
 from ci_perf.model.task import GpuState, GpuStates, MachineDescription, TaskFailure
 from ci_perf.session import Listener, MachineChecks

@@ -33,7 +33,7 @@ from benchmarks.causes import fourth_set, launching, planted, scoring, third_set
 from benchmarks.causes.launching import Repository
 from benchmarks.causes.planted import Planted
 from benchmarks.causes.scoring import Answer, Steps
-from ci_perf.model.step_profile import ProfiledPair, StepProfile
+from ci_perf.features.explain.model import ProfiledPair, StepProfile
 
 MODELS = Path(__file__).parent / "models"
 FEW, MANY = 1, 3

@@ -9,11 +9,17 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from benchmarks.causes.planted import Planted
-from ci_perf.judging import causes
+from ci_perf.features.explain import causes, order
+from ci_perf.features.explain.model import (
+    Cause,
+    Explanation,
+    ProfiledPair,
+    ProfiledPairs,
+    ShareOfChange,
+    StepProfile,
+)
 from ci_perf.model import metrics
 from ci_perf.model.comparison import Change, Code, Interval, Verdict
-from ci_perf.model.explanation import Cause, Explanation, ShareOfChange
-from ci_perf.model.step_profile import ProfiledPair, ProfiledPairs, StepProfile
 
 # Linux ends a sleep up to 50 µs late (timer slack), and the thread must be woken.
 _OVERSHOOT_S = 1e-4
@@ -106,7 +112,7 @@ def explained(pairs: Iterable[ProfiledPair], of: Change) -> Explanation:
     """Explain a row by these pairs."""
     profiled = ProfiledPairs(workload="model", pairs=tuple(pairs))
     is_gain = of.verdict is Verdict.IMPROVED
-    return causes.explain(profiled, is_gain=is_gain, row=of)
+    return causes.explain(profiled, is_gain=is_gain, row=of, move=order.read_move(of))
 
 
 def answers(

@@ -16,7 +16,6 @@ _OF_CORE = {
     "list": "Show the workloads of a suite, without importing them.",
     "run": "Measure the workloads of a suite and write run.json.",
     "check": "Measure, compare with the committed baselines, and report: what a CI types.",
-    "explain": "Say why workloads moved, or what a step of them does and waits for.",
     "compare": "Judge one run against another, or against the committed baselines.",
     "github": "Report to a pull request, and do what it asks for: for jobs of GitHub Actions.",
     "accept": "Make a run the new baseline: writes the files that you then commit.",
@@ -28,7 +27,7 @@ COMMANDS = _OF_CORE | {name: each.does for name, each in hooks.find_commands().i
 # What --help shows, and in which order; what features add comes last in each group.
 _CORE_GROUPS = {
     "First week": ("init", "run", "check", "accept", "list"),
-    "Every day": ("compare", "explain"),
+    "Every day": ("compare",),
     "CI and scale": ("github",),
 }
 HIDDEN = ("baseline", "demo", "schema")
@@ -36,7 +35,7 @@ HIDDEN = ("baseline", "demo", "schema")
 # Each command NAME is `NAME_command` in the module of its subject, or in one of its own.
 _SUBJECTS = {
     "suite_commands": ("init", "schema"),
-    "measuring_commands": ("run", "check", "list", "explain"),
+    "measuring_commands": ("run", "check", "list"),
     "judging_commands": ("compare",),
     "baseline_commands": ("accept", "baseline"),
 }

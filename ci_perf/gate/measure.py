@@ -12,7 +12,8 @@ import msgspec
 from ci_perf import session, worktree
 from ci_perf import suite as suites
 from ci_perf.errors import CannotWriteError, CiPerfError, UsageError
-from ci_perf.gate import Notify, commit_suite, compare, programs, run_summary, runners, traces
+from ci_perf.features.explain.kept_files import describe_files, list_sides, prepare_folder
+from ci_perf.gate import Notify, commit_suite, compare, programs, run_summary, runners
 from ci_perf.gate.options import MOST_PROCESSES, MeasureOptions
 from ci_perf.gate.programs import BaseSide, ProgramCache, Prover
 from ci_perf.judging.earlier_checks import Before, Offered
@@ -101,7 +102,7 @@ def measure_plan(
                 files.write(options.output, run)
             except CannotWriteError as error:
                 raise RunNotWrittenError(str(error), run) from None
-    for line in traces.said(options.traces, traces.sides(run.profiled)):
+    for line in describe_files(options.traces, list_sides(run.profiled)):
         notify(line)
     notify(run_summary.text(run, options.output))
     if run_summary.is_interrupted(run):
@@ -205,7 +206,7 @@ def _against_base(options: MeasureOptions, checkout: Checkout, notify: Notify) -
         judge=compare.BaselineJudge(checkout.source.commit, options, options.suspects),
         before=_before(options, notify),
         explain_budget_s=options.explain_s or None,
-        traces=traces.prepared(options.traces),
+        traces=prepare_folder(options.traces),
     )
 
 

@@ -6,10 +6,10 @@ from typing import TypeVar
 import msgspec
 
 from ci_perf.errors import ExitCode
+from ci_perf.features.explain.causes import attach_explanations
 from ci_perf.judging import (
     canaries,
     candidates,
-    causes,
     changes,
     comparability,
     contradictions,
@@ -76,7 +76,7 @@ def compare(
         ]
     )
     profiled = head.profiled if head.interleaved else ()
-    rows = causes.attach(worst_first(noted), profiled, on_device=_on_device(head))
+    rows = attach_explanations(worst_first(noted), profiled, on_device=_on_device(head))
     return Comparison(
         tool=Tool(version=__version__),
         suite=head.suite,

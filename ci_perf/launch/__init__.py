@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
+from ci_perf.features.explain.model import StepProfile
 from ci_perf.model.process import WorkerResult
-from ci_perf.model.step_profile import StepProfile
 from ci_perf.model.task import GpuStates, MachineDescription, Task, TaskFailure
 from ci_perf.system.child import Ended
 

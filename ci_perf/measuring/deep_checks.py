@@ -7,15 +7,14 @@
 import contextlib
 import importlib
 import os
+import re
 import signal
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -24,7 +23,6 @@ from ci_perf.measuring import device, distrust, knobs
 from ci_perf.measuring.device import Device
 from ci_perf.measuring.monitor import kernel_counters, nvml
 from ci_perf.measuring.monitor.nvml import Gpu
-from ci_perf.measuring.profiling import trace_events
 from ci_perf.model.facts import DeepCheck, DeepOutcome
 from ci_perf.model.task import DEEP_CHECKS
 from ci_perf.system import linux
@@ -41,6 +39,8 @@ _CYCLES = 400_000_000
 _ROUNDS = 5
 _STEPS = 20
 _BLOCK = "ci_perf block"
+# Calls of the driver or the runtime: cudaLaunchKernel, cuCtxSynchronize.
+_RUNTIME = re.compile(r"(cuda|cu|hip)[A-Z]")
 # Too large for the allocator's small blocks, so that it asks CUDA for each.
 _KNOWN_BYTES = (64 * _MIB, 32 * _MIB)
 _HELD_BYTES = 256 * _MIB
@@ -200,13 +200,13 @@ def _traced_calls(bench: Bench, work: Callable[[], object]) -> list[tuple[float,
         with profiler.record_function(_BLOCK):
             work()
         bench.device.synchronize()
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "trace.json"
-        running.export_chrome_trace(str(path))
-        events = trace_events.read(path.read_bytes())
-    (block,) = (span for span in events.annotations if span.name == _BLOCK)
-    calls = (call for thread in events.calls.values() for call in thread)
-    return sorted((c.start, c.name) for c in calls if block.start <= c.start < block.end)
+    events = [each for each in running.events() if each.device_type.name == "CPU"]
+    (block,) = (each.time_range for each in events if each.name == _BLOCK)
+    return sorted(
+        (call.time_range.start, call.name)
+        for call in events
+        if _RUNTIME.match(call.name) and block.start <= call.time_range.start < block.end
+    )
 
 
 def nvml_identity(bench: Bench) -> Verdict:

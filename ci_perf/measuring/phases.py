@@ -9,6 +9,7 @@ from typing import Literal
 
 import msgspec
 
+from ci_perf.features.explain.model import StepProfile
 from ci_perf.measuring import (
     counters,
     device,
@@ -29,7 +30,6 @@ from ci_perf.measuring.recording import Steps
 from ci_perf.measuring.step_phases import Watcher
 from ci_perf.model.base import Scalar
 from ci_perf.model.process import Phase, Process, Work, WorkerResult
-from ci_perf.model.step_profile import StepProfile
 from ci_perf.model.suite import PlannedWorkload
 from ci_perf.model.task import Task, limit_s
 from ci_perf.workload import Context, Workload
@@ -72,7 +72,13 @@ def go_through(
         here = stopwatch.device = device.open_device(name, _cards(todo.workload))
     context = _context(todo, name, group, watcher)
     if todo.profile:
-        _profile(todo, lambda: loaded.build(context), here, group, watcher, left, stopwatch, keep)
+        # A launch that is timed has no use for the code that profiles.
+        from ci_perf.features.explain import worker
+
+        def build() -> Workload:
+            return loaded.build(context)
+
+        worker.profile(todo, build, here, group, watcher, left, stopwatch, keep)
         return
     with stopwatch.phase(Phase.BUILD):
         workload = loaded.build(context)
@@ -128,22 +134,6 @@ def go_through(
     )
     after = AfterTiming(todo, workload, here, group, Instruments(left, step_s, group))
     after.go_through(process, stopwatch, watcher, cache, keep)
-
-
-def _profile(
-    todo: Task,
-    build: Callable[[], Workload],
-    here: Device,
-    group: Group,
-    watcher: Watcher,
-    left: TimeLeft,
-    stopwatch: Stopwatch,
-    keep: Keep,
-) -> None:
-    """Profile instead of timing; a launch that is timed has no use for the code that profiles."""
-    from ci_perf.measuring.profiling import ProfilingLaunch
-
-    ProfilingLaunch(todo, build, here, group, watcher, left).go_through(stopwatch, keep)
 
 
 def _join(todo: Task) -> tuple[Group, str]:

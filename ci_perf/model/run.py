@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from ci_perf.features.explain.model import ProfiledPairs
 from ci_perf.model.base import (
     SCHEMA_VERSION,
     AtLeastOne,
@@ -22,7 +23,6 @@ from ci_perf.model.container import Image
 from ci_perf.model.environment import Environment, Software
 from ci_perf.model.process import Exhausted, Phase, Process
 from ci_perf.model.program import Program, RelativePath, SameProgram, Touched
-from ci_perf.model.step_profile import ProfiledPairs
 from ci_perf.model.suite import Launch, Protocol
 from ci_perf.model.validity import Canary, Validity
 

@@ -11,6 +11,8 @@ from pathlib import Path
 import msgspec
 
 from ci_perf.baselines import layout
+from ci_perf.features.explain.kept_files import KeptTraces
+from ci_perf.features.explain.session import Explaining
 from ci_perf.judging.earlier_checks import Before
 from ci_perf.launch import Launcher
 from ci_perf.model import run as runs
@@ -22,7 +24,6 @@ from ci_perf.model.validity import distinct, validity_of
 from ci_perf.session.interleaving import Against, Interleaving
 from ci_perf.session.listener import Listener
 from ci_perf.session.machine import describe, held
-from ci_perf.session.profiling import Explaining, KeptFiles, Profiled, profile
 from ci_perf.session.recording import SamenessProver, SessionPrograms
 from ci_perf.session.runner import MachineChecks, SessionRunner
 from ci_perf.session.schedule import Forecast, PairJudge
@@ -37,13 +38,11 @@ __all__ = [
     "Listener",
     "MachineChecks",
     "PairJudge",
-    "Profiled",
     "SamenessProver",
     "completed",
     "describe",
     "measure",
     "new_identity",
-    "profile",
 ]
 
 
@@ -85,7 +84,7 @@ class _Record:
             same=recording.same if recording else (),
             touched=recording.touched if recording else (),
             programs=tuple(recording.programs) if recording else (),
-            profiled=explaining.profiled() if explaining else (),
+            profiled=tuple(explaining.pairs.values()) if explaining else (),
         )
         return self.before.joined(run)
 
@@ -180,7 +179,8 @@ class _Launching:
         plan = self.plan()
         runner = self._runner(plan)
         interleaving = self._interleaving(plan, runner)
-        explaining = self._explaining(interleaving, runner)
+        traces = KeptTraces(self.against.traces if self.against else None)
+        explaining = Explaining(self.listener, runner.profile, clock=self.clock, traces=traces)
 
         def launch_pairs() -> None:
             if interleaving:
@@ -194,8 +194,9 @@ class _Launching:
             explaining_s = (self.against.explain_budget_s or 0.0) if self.against and moved else 0.0
             is_told = self._tell_verdict(run, explaining_s)
             try:
-                if explaining and moved:
-                    explaining.go(moved, explaining_s)
+                if interleaving and moved:
+                    sides = interleaving.tasks_of_own_files
+                    explaining.profile_pairs(moved, sides, explaining_s)
                 if recording:
                     tasks = [runner.task(workload, 0) for workload in plan.workloads]
                     recording.record(record.identity, runner.measured(), tasks, runner.outcome)
@@ -243,19 +244,6 @@ class _Launching:
             self.checks,
             seed=self.record.identity,
             clock=self.clock,
-        )
-
-    def _explaining(
-        self, interleaving: Interleaving | None, runner: SessionRunner
-    ) -> Explaining | None:
-        if interleaving is None or self.against is None:
-            return None
-        return Explaining(
-            interleaving.tasks_of_own_files,
-            self.listener,
-            runner.profile,
-            clock=self.clock,
-            traces=KeptFiles(self.against.traces),
         )
 
     def _moved(self, run: runs.Run) -> list[str]:

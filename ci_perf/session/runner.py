@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from ci_perf.features.explain.model import StepProfile
 from ci_perf.launch import Launcher, Outcome, ignore, memory_check
 from ci_perf.measuring import distrust
 from ci_perf.model import run as runs
 from ci_perf.model.process import WorkerResult
-from ci_perf.model.step_profile import StepProfile
 from ci_perf.model.suite import Plan, PlannedWorkload
 from ci_perf.model.task import MachineDescription, Task, TaskFailure
 from ci_perf.model.validity import Canary, Evidence, Reason

@@ -1,16 +1,13 @@
 """The slice of torch that checks of a GPU use, on a simulated stream with a virtual clock.
 
-What runs is traced as Kineto would, while a profiler runs.
+What runs on the host is an event of the profiler, while one runs.
 """
 
 import contextlib
-import json
 import math
 import types
-from pathlib import Path
 
 from tests.fakes.stream import Stream
-from tests.kineto import Trace
 
 H200_BYTES = 151397597184
 BARE_UUID = "00000000-0000-0000-0000-000000000000"
@@ -25,18 +22,24 @@ class Cuda(Stream):
         super().__init__(**more)
 
     def kernel(self, duration_ns):
-        launched, begin = self.now, max(self._free_at, self.now + self._launch_ns)
+        begin = self.now
         super().kernel(duration_ns)
-        if self.trace:
-            self.trace.kernel(launched / 1e3, begin / 1e3, self._free_at / 1e3)
+        self.note("cudaLaunchKernel", begin)
         if self._is_blocking:
             self.synchronize(0)
 
     def synchronize(self, device):
         begin = self.now
         super().synchronize(device)
-        if self.trace:
-            self.trace.wait(begin / 1e3, self.now / 1e3, call="DeviceSynchronize")
+        self.note("cudaDeviceSynchronize", begin)
+
+    def note(self, name, begin):
+        """Add an event from that moment until now."""
+        if self.trace is not None:
+            lasts = types.SimpleNamespace(start=begin / 1e3, end=self.now / 1e3)
+            device_type = types.SimpleNamespace(name="CPU")
+            event = types.SimpleNamespace(name=name, device_type=device_type, time_range=lasts)
+            self.trace.append(event)
 
     def _sleep(self, cycles):
         self.kernel(cycles / 1.98)  # at 1980 MHz
@@ -109,12 +112,8 @@ class Profiler:
     @contextlib.contextmanager
     def profile(self, *, activities):
         assert activities == ["cpu", "cuda"]
-        self._cuda.trace = trace = Trace()
-
-        def export_chrome_trace(path):
-            Path(path).write_text(json.dumps({"traceEvents": trace.events}))
-
-        yield types.SimpleNamespace(export_chrome_trace=export_chrome_trace)
+        self._cuda.trace = trace = []
+        yield types.SimpleNamespace(events=lambda: trace)
         self._cuda.synchronize(0)
         self._cuda.trace = None
 
@@ -122,4 +121,4 @@ class Profiler:
     def record_function(self, name):
         begin = self._cuda.now
         yield
-        self._cuda.trace.phase(name, begin / 1e3, self._cuda.now / 1e3)
+        self._cuda.note(name, begin)

@@ -22,12 +22,12 @@ from ci_perf.features.bisect.bisection import (
     ParentPairs,
 )
 from ci_perf.features.bisect.sessions import BisectSessions, Measurement, PairsJudge
+from ci_perf.features.explain.answer import ExplainedWorkloads
 from ci_perf.gate import Notify, commits
 from ci_perf.gate.commits import CommitLine, CommitPrograms
 from ci_perf.gate.options import MeasureOptions
 from ci_perf.model.comparison import Change
 from ci_perf.model.environment import Machine
-from ci_perf.model.explained import ExplainedWorkloads
 from ci_perf.model.metrics import JUDGED
 from ci_perf.model.run import Tool
 from ci_perf.model.suite import Limits

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from ci_perf.features.explain.answer import ExplainedWorkloads
 from ci_perf.model.base import (
     SCHEMA_VERSION,
     Count,
@@ -18,7 +19,6 @@ from ci_perf.model.base import (
 from ci_perf.model.commit import Commit
 from ci_perf.model.comparison import Change
 from ci_perf.model.environment import Machine
-from ci_perf.model.explained import ExplainedWorkloads
 from ci_perf.model.run import Tool
 
 # One commit; several, one of which it is; or nothing that could be looked for.

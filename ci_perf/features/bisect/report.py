@@ -4,8 +4,9 @@ import math
 from collections.abc import Iterator
 
 from ci_perf.features.bisect.bisection import BisectedCommit, Bisection, CommitAnswer
+from ci_perf.features.explain.page import build_page
 from ci_perf.model.comparison import Change
-from ci_perf.report import explained_page, phrases, units
+from ci_perf.report import phrases, units
 from ci_perf.report.commands import quoted
 from ci_perf.report.escape import Command, Sentence, Words
 from ci_perf.report.tables import Block, Page, Phrase, Table
@@ -36,7 +37,7 @@ def page(bisection: Bisection) -> Page:
     parts += _about_others(bisection)
     parts += [(Words("note: "), Sentence(note)) for note in bisection.notes]
     if bisection.explained is not None:
-        parts += explained_page.page(bisection.explained, operators=False)
+        parts += build_page(bisection.explained, operators=False)
     return parts
 
 

@@ -8,12 +8,13 @@ from pathlib import Path
 
 from ci_perf import session, worktree
 from ci_perf.errors import BusyError, CannotWriteError, CiPerfError, EngineError
-from ci_perf.gate import Notify, commits, explain, measure, run_summary, runners
+from ci_perf.features.explain import command
+from ci_perf.features.explain.answer import ExplainedWorkloads
+from ci_perf.gate import Notify, commits, measure, run_summary, runners
 from ci_perf.gate.options import MeasureOptions
 from ci_perf.judging import compare, summarise
 from ci_perf.model.comparison import Row
 from ci_perf.model.environment import Machine
-from ci_perf.model.explained import ExplainedWorkloads
 from ci_perf.model.run import UNKNOWN_COMMIT, Run, Source
 from ci_perf.model.suite import Limits, Plan, Tiers
 from ci_perf.model.summary import Summary
@@ -158,7 +159,7 @@ class BisectSessions:
         with worktree.commit_of(self._options.root, culprit) as checkout:
             own = commits.options_of(self._options, checkout)
             asked = dataclasses.replace(own, against=parent, budget_s=own.explain_s)
-            return explain.now(asked, notify=_silent, listener=self._listener())
+            return command.explain_now(asked, notify=_silent, listener=self._listener())
 
     def run(self, commit: str, base: Checkout, judge: PairsJudge) -> Run:
         """Launch a commit beside a base. Raises CiPerfError; an interrupted run says so."""

@@ -17,6 +17,7 @@ import markupsafe
 from markupsafe import Markup
 
 from ci_perf.errors import ExitCode, UsageError
+from ci_perf.features.explain.waits import list_waits
 from ci_perf.model.comparison import (
     Change,
     Comparison,
@@ -40,10 +41,9 @@ from ci_perf.report import (
 )
 from ci_perf.report.cells import RowWords
 from ci_perf.report.escape import Command, Emphasis, Markdown, Sentence, Words
-from ci_perf.report.page import canaries, launches, scales, waits
+from ci_perf.report.page import canaries, launches, scales
 from ci_perf.report.page.launches import Launches
 from ci_perf.report.page.pictures import Picture
-from ci_perf.report.page.waits import StepWaits
 from ci_perf.report.tables import Table
 
 _WORSE = frozenset({Severity.FAILED, Severity.NUMERICS_CHANGED, Severity.REGRESSED})
@@ -115,7 +115,7 @@ def render(comparison: Comparison, *, run: Run | None = None, base: Summary | No
         explained=list(comparison_page.explain(comparison.rows)),
         more=list(profiles.fold(comparison.profiles, shown=_MOST_PROFILES)),
         canaries=Table(canaries.HEADING, canaries.list_rows(run) if run else []),
-        waits=waits.of(run) if run else list[StepWaits](),
+        waits=list(list_waits(run)) if run else [],
         origin=list(comparison_page.tell_origin(comparison)),
         validity=Words(comparison.validity.status.value),
         has_run=run is not None,

@@ -5,8 +5,8 @@ import pytest
 
 from ci_perf.features.bisect import report
 from ci_perf.features.bisect.bisection import CommitAnswer, ParentPairs
+from ci_perf.features.explain.answer import ExplainedWorkload, ExplainedWorkloads
 from ci_perf.model.comparison import Verdict
-from ci_perf.model.explained import ExplainedWorkload, ExplainedWorkloads
 from ci_perf.report import tables
 from tests.comparisons import a_change
 from tests.features.bisect.bisections import AS_FAST, SLOWER, a_bisected, a_bisection

@@ -3,17 +3,17 @@
 import pytest
 
 from ci_perf.errors import ExitCode
+from ci_perf.features.explain.model import Explanation
 from ci_perf.github import checks
 from ci_perf.github.checks import Annotation, CheckRun, Conclusion
 from ci_perf.github.client import GithubError
 from ci_perf.model.comparison import Verdict
-from ci_perf.model.explanation import Explanation
 from tests.comparisons import a_change, a_comparison, an_uncompared
 from tests.fakes.github import faults
 from tests.fakes.github.fixtures import on_github_and_ghes
+from tests.features.explain.step_profiles import a_cause, a_function
 from tests.integration.github.stage import PULL, a_client, fine, worse
 from tests.runs import CPU, GPU
-from tests.step_profiles import a_cause, a_function
 
 HEAD = "a" * 40
 CREATE = r"/check-runs$"

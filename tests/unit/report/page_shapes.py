@@ -2,14 +2,14 @@
 
 import msgspec
 
+from ci_perf.features.explain.model import DeviceIdle, DeviceTimes, StepProfile
 from ci_perf.judging import summarise
 from ci_perf.model import metrics
 from ci_perf.model.comparison import Verdict
-from ci_perf.model.step_profile import DeviceIdle, DeviceTimes, StepProfile
 from tests.comparisons import a_change, a_comparison, a_head, a_numerics
+from tests.features.explain.step_profiles import both
 from tests.histories import a_pair, in_turns
 from tests.runs import a_gpu_evidence, a_measured, a_run, an_evidence, some_canaries
-from tests.step_profiles import both
 from tests.unit.report import shapes, shapes_in_turns
 
 

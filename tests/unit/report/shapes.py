@@ -2,10 +2,10 @@
 
 import msgspec
 
+from ci_perf.features.explain.model import Explanation
 from ci_perf.judging import gate_changes
 from ci_perf.model import metrics
 from ci_perf.model.comparison import Difference, Drifted, Interval, Stale, Verdict
-from ci_perf.model.explanation import Explanation
 from ci_perf.model.gate_change import BaselineEdit
 from ci_perf.model.process import DeviceMemory, Exhausted, Phase, Profile, SideProfile
 from ci_perf.model.run import Source
@@ -20,9 +20,9 @@ from tests.comparisons import (
     an_interleaved,
     an_uncompared,
 )
+from tests.features.explain.step_profiles import a_cause, a_function
 from tests.plans import a_plan, a_planned
 from tests.runs import CPU, GPU, HEAD_COMMIT
-from tests.step_profiles import a_cause, a_function
 from tests.unit.report import shapes_in_turns, shapes_of_profiles
 from tests.unit.report.parts import (
     GIB,

@@ -1,0 +1,14 @@
+"""Say why a step takes longer, and what limits it: by launches of its own, which decide nothing."""
+
+from ci_perf.hooks import Feature, FeatureCommand
+
+FEATURE = Feature(
+    commands={
+        "explain": FeatureCommand(
+            group="Every day",
+            does="Say why workloads moved, or what a step of them does and waits for.",
+            target="ci_perf.features.explain.cli_command:explain_command",
+        )
+    },
+    functions={"explain": "ci_perf.features.explain.api:explain"},
+)

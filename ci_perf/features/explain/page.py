@@ -1,0 +1,83 @@
+"""The answer of `ci-perf explain` as a page: per workload what changed, and what a step does."""
+
+from collections.abc import Iterator
+
+from ci_perf.features.explain import limits_report, report
+from ci_perf.features.explain.answer import ExplainedWorkload, ExplainedWorkloads, StepChange
+from ci_perf.features.explain.model import StepProfile
+from ci_perf.features.explain.report import Explained
+from ci_perf.report import units
+from ci_perf.report.escape import Sentence, Words
+from ci_perf.report.tables import Page, Phrase, Table
+
+_NOTHING = Words(
+    "The run has profiled nothing: no pairs proved a change, or it was measured without --against. "
+    "Name a workload, without the run, to profile it now."
+)
+
+
+def build_page(explained: ExplainedWorkloads, *, operators: bool) -> Page:
+    """Say it of every workload, in their order; with `operators`, list those of its step, too."""
+    parts: list[Phrase | Table] = [_title(explained)]
+    if not explained.workloads:
+        parts.append((_NOTHING,))
+    for workload in explained.workloads:
+        parts += _of_workload(workload)
+        if operators and workload.profile is not None:
+            parts += _operators(workload.workload, workload.profile)
+    return parts
+
+
+def _title(explained: ExplainedWorkloads) -> Phrase:
+    number = units.numbered(len(explained.workloads), "workload")
+    title: Phrase = (Words(f"{number} of "), explained.suite, Words(" explained"))
+    if explained.base:
+        title = (*title, Words(", against "), explained.base[:12])
+    return title
+
+
+def _of_workload(workload: ExplainedWorkload) -> Iterator[Phrase | Table]:
+    for of_row in report.describe_rows(workload.rows):
+        yield from _explanation(of_row)
+    if workload.explanation is not None:
+        yield from _explanation(report.describe((workload.workload,), workload.explanation))
+        if workload.explanation.causes:
+            yield (_steps(workload.step),)
+    if workload.limits is not None:
+        first, *further = limits_report.describe_limits(workload.limits)
+        yield (workload.workload, Words(": "), *first)
+        yield from further
+        if workload.profile is not None and workload.profile.ranks is not None:
+            yield limits_report.describe_ranks(workload.profile.ranks)
+    if workload.trouble and workload.explanation is None:
+        yield (workload.workload, Words(": "), Sentence(workload.trouble))
+
+
+def _steps(change: StepChange | None) -> Words:
+    """Say which change the shares are of, or why there are none."""
+    if change is None:
+        return Words("There are no shares: they need three pairs that timed unwatched steps.")
+    steps = units.both(units.seconds(change.base_s), units.seconds(change.head_s))
+    moved = units.change(change.ratio, change.interval.low, change.interval.high)
+    said = f"Unwatched steps of these {change.pairs} pairs took {steps}, {moved}"
+    if not change.is_resolved:
+        return Words(f"There are no shares: {said[0].lower()}{said[1:]}, which proves no change.")
+    return Words(f"{said}: the shares are of that.")
+
+
+def _operators(workload: str, profile: StepProfile) -> Iterator[Phrase | Table]:
+    table = limits_report.build_operator_table(profile)
+    if not table.rows:
+        yield (workload, Words(": no trace of torch.profiler lists its operators"))
+        return
+    yield (Words("Operators of a step of "), workload, Words(", as torch.profiler has timed them:"))
+    yield table
+
+
+def _explanation(explained: Explained) -> Iterator[Phrase | Table]:
+    yield (*explained.title, *explained.rest)
+    if explained.lines:
+        _, where, what, *_ = report.HEADING
+        yield Table(heading=report.HEADING, rows=explained.lines, left=(where, what))
+    if explained.note:
+        yield explained.note

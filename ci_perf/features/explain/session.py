@@ -1,0 +1,121 @@
+"""Profile both sides of workloads in turns, after all judging or for somebody who asks.
+
+What comes of it decides nothing: a launch that fails leaves a sentence, and the run as it was.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import msgspec
+
+from ci_perf.features.explain.kept_files import KeptTraces, Side
+from ci_perf.features.explain.launches import find_obstacle
+from ci_perf.features.explain.model import ProfiledPair, ProfiledPairs, StepProfile
+from ci_perf.model.process import NO_RESULT_IN_TIME
+from ci_perf.model.task import Task, TaskFailure
+from ci_perf.session.listener import Listener
+
+# Counts need one pair. Times are believed where three pairs agree.
+_MOST_PAIRS: Final = 3
+# A sentence; the run file would refuse a longer one.
+_DETAIL_CHARS: Final = 2000
+# Less would not import torch.
+_SHORTEST_LIMIT_S: Final = 10.0
+# Ours are a fourth of that; a workload may have written its own.
+_MOST_BYTES: Final = 4_000_000
+
+Launch = Callable[[Task], StepProfile | TaskFailure]
+# The launches of both sides of a workload, base first; `None` where the base has no such file.
+Sides = Callable[[str], tuple[Task, Task] | None]
+
+
+class Explaining:
+    """Launches further processes for both sides; ``pairs`` is what they have found so far."""
+
+    def __init__(
+        self,
+        listener: Listener,
+        launch: Launch,
+        *,
+        clock: Callable[[], float],
+        traces: KeptTraces,
+    ) -> None:
+        """Keep in `traces` those of the first launch of either side."""
+        self.pairs: dict[str, ProfiledPairs] = {}
+        self._listener = listener
+        self._launch = launch
+        self._clock = clock
+        self._traces = traces
+        self._end = clock()
+
+    def profile_pairs(self, workloads: Sequence[str], sides: Sides, budget_s: float) -> None:
+        """Profile workloads, worst first, for at most `budget_s`, overrun by one launch at most.
+
+        Each has a first pair before any has a second one. What keeps the sides of one pair from
+        being compared does so in all. Raises KeyboardInterrupt.
+        """
+        self._end = self._clock() + budget_s
+        for name in workloads:
+            trouble = "interrupted before it was profiled"
+            self.pairs[name] = ProfiledPairs(workload=name, trouble=trouble)
+        going = list(workloads)
+        for number in range(_MOST_PAIRS):
+            for name in list(going):
+                outcome = self._profile_pair(name, sides(name), number)
+                pairs = self.pairs[name].pairs
+                if isinstance(outcome, ProfiledPair):
+                    pairs_now = ProfiledPairs(workload=name, pairs=(*pairs, outcome))
+                else:
+                    trouble = outcome[:_DETAIL_CHARS]
+                    pairs_now = ProfiledPairs(workload=name, pairs=pairs, trouble=trouble)
+                self.pairs[name] = pairs_now
+                if isinstance(outcome, str) or find_obstacle(outcome):
+                    going.remove(name)
+
+    def profile_alone(self, task: Task, budget_s: float) -> StepProfile | str:
+        """Profile one launch, or say why that failed. Raises KeyboardInterrupt."""
+        self._end = self._clock() + budget_s
+        self._listener.profiling(task.workload.id)
+        return self._profile(task, "head", is_kept=True)
+
+    def _profile_pair(
+        self, workload: str, tasks: tuple[Task, Task] | None, number: int
+    ) -> ProfiledPair | str:
+        """Launch both sides, or say why that cannot be."""
+        if self._end <= self._clock():
+            return "the time for profiling was spent before"
+        if tasks is None:
+            return "the base has no file of this workload"
+        self._listener.profiling(workload)
+        order: tuple[tuple[Side, Task], ...] = ("base", tasks[0]), ("head", tasks[1])
+        profiles: dict[Side, StepProfile] = {}
+        for side, task in order[::-1] if number % 2 else order:
+            outcome = self._profile(task, side, is_kept=not number)
+            if isinstance(outcome, str):
+                return f"the launch that profiles the {side} failed: {outcome}"
+            profiles[side] = outcome
+        return ProfiledPair(base=profiles["base"], head=profiles["head"])
+
+    def _profile(self, task: Task, side: Side, *, is_kept: bool) -> StepProfile | str:
+        """Return what one side does, or why nobody knows; keep its trace for people."""
+        try:
+            place = self._traces.find_place(task.workload.id, side) if is_kept else ""
+        except OSError as error:
+            return f"{error.filename}: cannot be removed: {error.strerror}"
+        protocol = task.workload.protocol
+        limit_s = min(protocol.timeout_s, max(self._end - self._clock(), _SHORTEST_LIMIT_S))
+        protocol_of_it = msgspec.structs.replace(protocol, timeout_s=limit_s)
+        outcome = self._launch(
+            msgspec.structs.replace(
+                task,
+                workload=msgspec.structs.replace(task.workload, protocol=protocol_of_it),
+                trace_to=place,
+            )
+        )
+        if isinstance(outcome, TaskFailure):
+            if limit_s < protocol.timeout_s and outcome.reason.startswith(NO_RESULT_IN_TIME):
+                return f"it took longer than the {limit_s:.0f} s that were left for profiling"
+            return outcome.reason
+        if len(msgspec.json.encode(outcome)) > _MOST_BYTES:
+            return f"its profile is larger than {_MOST_BYTES} bytes"
+        return self._traces.limit(outcome, place)

@@ -1,0 +1,285 @@
+"""Run further steps of a workload: watched ones that count, then those that are timed.
+
+All launches of a workload count the same steps, by their number since `build`: the two sides of a
+comparison would otherwise count steps that differ by design, such as every tenth one that logs.
+Times come from further steps, as many as there is time for: what counts would slow them.
+"""
+
+import contextlib
+import cProfile
+import math
+import statistics
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple, TypeVar
+
+import msgspec
+
+from ci_perf.features.explain.model import (
+    MOST_FUNCTIONS,
+    MOST_OPERATORS,
+    MOST_RANKS,
+    AuthorFunction,
+    Callee,
+    FunctionUse,
+    OperatorUse,
+    RankTimes,
+    StepProfile,
+)
+from ci_perf.features.explain.worker import functions, operators
+from ci_perf.features.explain.worker.functions import Graph
+from ci_perf.features.explain.worker.memory import Storages
+from ci_perf.features.explain.worker.operators import Operation
+from ci_perf.features.explain.worker.origins import AuthorCode
+from ci_perf.measuring.device import CpuDevice, Device, Step
+from ci_perf.measuring.distributed import Group
+from ci_perf.measuring.instruments import TimeLeft
+from ci_perf.measuring.step_phases import Watcher
+
+T = TypeVar("T")
+K = TypeVar("K", bound=Hashable)
+
+STEPS: Final = 2
+# Of each rank by itself, the first of them thrown away.
+LOCAL_STEPS: Final = 4
+# Of the time that is left to the launch: the rest of a step, and further steps, need some, too.
+_SHARE: Final = 0.4
+_SHORTEST_S: Final = 1e-9
+_MOST_VARYING: Final = 100
+
+
+class _Limit(NamedTuple):
+    """How many steps a pass takes, and for how long it begins new ones."""
+
+    steps: int
+    seconds: float
+    share: float  # of the time that is left to the launch
+
+
+# Quantiles need some ten steps; those of a step that takes a second are few, or none.
+_UNWATCHED: Final = _Limit(20, 2.0, 0.1)
+_TIMED_OPERATORS: Final = _Limit(15, 8.0, 0.25)
+_TIMED_FUNCTIONS: Final = _Limit(12, 6.0, 0.2)
+_CPU_OF_FUNCTIONS: Final = _Limit(6, 3.0, 0.1)
+
+
+@dataclass(frozen=True, slots=True)
+class Passes:
+    """The passes of one launch; `step` has been run before, until nothing is allocated any more."""
+
+    step: Callable[[], object]
+    code: AuthorCode
+    here: Device
+    group: Group
+    watcher: Watcher
+    left: TimeLeft
+
+    def run(self) -> float:
+        """Run one step, and return how many seconds it took."""
+        start = time.monotonic()
+        self.step()
+        self.here.synchronize()
+        return max(time.monotonic() - start, _SHORTEST_S)
+
+    def count(self, memory: Storages) -> StepProfile:
+        """Count operators and functions in steps of their own: each would count the other's.
+
+        All of these steps show what they leave behind in memory.
+        """
+        may_take_s = _SHARE * self.left.seconds
+        end = time.monotonic() + may_take_s
+        of_operators: list[Counter[Operation]] = []
+        of_functions: list[dict[functions.Name, functions.Node]] = []
+        with self.watcher.following(self.here):
+            memory.begin()
+            for _ in range(STEPS):
+                with operators.count_calls(self.code, self._phase, end=end) as counted:
+                    self._run_followed(memory)
+                of_operators.append(counted)
+                # All ranks must do the same steps.
+                if self.group.maximum(time.monotonic() - end) > 0:
+                    absent = f"counting the operators of a step took more than {may_take_s:.0f} s"
+                    return StepProfile(steps=0, absent=absent)
+                memory.end_step()
+        for _ in range(STEPS):
+            step = functions.profile_step(lambda: self._run_followed(memory), self.code)
+            of_functions.append(step.nodes)
+            memory.end_step()
+        profile = join_counts(of_operators, of_functions)
+        return msgspec.structs.replace(profile, memory=memory.read_use())
+
+    def time_unwatched(self) -> float:
+        """Return the median time of steps that nothing watches."""
+        return statistics.median(self._repeat(_UNWATCHED, self.run))
+
+    def time_operators(self, uses: Sequence[OperatorUse]) -> tuple[OperatorUse, ...]:
+        """Return the operators with the times of their calls."""
+        times: dict[Operation, list[float]] = {
+            Operation(*(getattr(use, name) for name in Operation._fields)): [] for use in uses
+        }
+        wait = None if isinstance(self.here, CpuDevice) else self.here.synchronize
+
+        def run_timed() -> None:
+            with operators.time_calls(self.code, self._phase, times, wait=wait):
+                self.run()
+
+        # Without torch there is none on any rank.
+        if "torch" not in sys.modules:
+            return tuple(uses)
+        with self.watcher.following(self.here):
+            self._repeat(_TIMED_OPERATORS, run_timed)
+        watching_s = operators.measure_watching_s()
+        return tuple(
+            msgspec.structs.replace(use, call_s=operators.call_s(times_s, watching_s))
+            for use, times_s in zip(uses, times.values(), strict=True)
+        )
+
+    def time_functions(self, uses: Sequence[FunctionUse]) -> tuple[FunctionUse, ...]:
+        """Return the functions with their own times, and those of what they call in libraries."""
+        event_s, cpu_event_s = (
+            functions.measure_event_s(of_cpu=of_cpu) for of_cpu in (False, True)
+        )
+        steps = self._repeat(
+            _TIMED_FUNCTIONS,
+            lambda: functions.profile_step(self.run, self.code, event_s=event_s),
+        )
+        of_cpu = self._repeat(
+            _CPU_OF_FUNCTIONS,
+            lambda: functions.profile_step(self.run, self.code, of_cpu=True, event_s=cpu_event_s),
+        )
+        loading = cProfile.Profile()
+
+        @contextlib.contextmanager
+        def profile_loading(phase: str) -> Iterator[None]:
+            with loading if phase == "data" else contextlib.nullcontext():
+                yield
+
+        with self.watcher.following(self.here, mark=profile_loading):
+            self.run()
+        data = Graph(loading, self.code, event_s)
+        return tuple(functions.time_functions(uses, steps, of_cpu, data))
+
+    def time_ranks(self, local_step: Step | None) -> RankTimes:
+        """Return how long each rank works by itself in a step, the same on all ranks.
+
+        By its local step, or on a CPU by the CPU time of a whole one: who waits for others on a CPU
+        does not work meanwhile.
+        """
+        own_s = math.nan
+        seconds: list[float] = []
+        for _ in range(LOCAL_STEPS):
+            self.here.synchronize()
+            self.group.barrier()
+            start, cpu_start = time.monotonic(), time.thread_time()
+            (local_step or self.step)()
+            self.here.synchronize()
+            seconds.append(
+                time.monotonic() - start if local_step else time.thread_time() - cpu_start
+            )
+        if local_step is not None or isinstance(self.here, CpuDevice):
+            # The first step that leaves out the communication is a first one in many ways.
+            own_s = statistics.median(seconds[1:])
+        of_all = self.group.gather(own_s)
+        known = () if any(map(math.isnan, of_all)) else of_all
+        return RankTimes(world_size=self.group.world_size, own_s=known[:MOST_RANKS])
+
+    def _run_followed(self, memory: Storages) -> None:
+        """Run a step, of which alone the tensors are followed: other ones are ours."""
+        memory.is_paused = False
+        self.run()
+        memory.is_paused = True
+
+    def _repeat(self, limit: _Limit, run: Callable[[], T]) -> list[T]:
+        """Call `run` for a step at least, and while there is time: as often on all ranks."""
+        end = time.monotonic() + min(limit.seconds, limit.share * self.left.seconds)
+        done = [run()]
+        while len(done) < limit.steps and self.group.maximum(time.monotonic() - end) < 0:
+            done.append(run())
+        return done
+
+    def _phase(self) -> str:
+        return self.watcher.current
+
+
+def join_counts(
+    of_operators: Sequence[Counter[Operation]],
+    of_functions: Sequence[Mapping[functions.Name, functions.Node]],
+) -> StepProfile:
+    """Return what all steps have in common; the most called are kept where there are too many.
+
+    Where an operator of a function varies in one way, none of its calls there is counted: shapes
+    that are drawn by chance agree now and then.
+    """
+    calls: list[Counter[AuthorFunction]] = []
+    called: list[Counter[tuple[AuthorFunction, str]]] = []
+    for step in of_functions:
+        own = {name: node for name, node in step.items() if isinstance(name, AuthorFunction)}
+        calls.append(Counter({name: node.calls for name, node in own.items() if node.calls}))
+        called.append(
+            Counter(
+                {
+                    (name, callee): count
+                    for name, node in own.items()
+                    for callee, count in functions.list_callees(node).items()
+                }
+            )
+        )
+    same, various = _find_common(
+        of_operators, lambda each: f"{each.operator}{_where(each.caller)}", of_kind=_kind
+    )
+    same_functions, various_functions = _find_common(calls, lambda each: f"calls of {_spell(each)}")
+    callees, various_callees = _find_common(called, lambda each: f"{each[1]}{_where(each[0])}")
+    varies = sorted(various | various_functions | various_callees)
+    if (more := len(varies) - _MOST_VARYING) > 0:
+        varies[_MOST_VARYING:] = [f"and {more} more"]
+    cut = max(len(same) - MOST_OPERATORS, 0) + max(len(same_functions) - MOST_FUNCTIONS, 0)
+    return StepProfile(
+        steps=STEPS,
+        operators=tuple(
+            OperatorUse(**use._asdict(), calls=float(times)) for use, times in same[:MOST_OPERATORS]
+        ),
+        functions=tuple(
+            FunctionUse(
+                function=function,
+                calls=float(times),
+                callees=tuple(
+                    Callee(name=name, calls=float(count))
+                    for (caller, name), count in callees
+                    if caller == function
+                ),
+            )
+            for function, times in same_functions[:MOST_FUNCTIONS]
+        ),
+        varies=tuple(varies),
+        cut=cut,
+    )
+
+
+def _find_common(
+    steps: Sequence[Counter[K]],
+    spell: Callable[[K], str],
+    of_kind: Callable[[K], Hashable] = lambda each: each,
+) -> tuple[list[tuple[K, int]], set[str]]:
+    """Return what is the same in all steps, the most called first, and names of what is not."""
+    first = steps[0]
+    seen = {key for step in steps for key in step}
+    varying = {key for key in seen if any(step[key] != first[key] for step in steps)}
+    kinds = {of_kind(key) for key in varying}
+    same = [(key, calls) for key, calls in first.items() if of_kind(key) not in kinds]
+    same.sort(key=lambda item: (-item[1], repr(item[0])))
+    return same, {spell(key) for key in varying}
+
+
+def _kind(use: Operation) -> Hashable:
+    return use.operator, use.caller, use.is_backward, use.phase
+
+
+def _where(caller: AuthorFunction | None) -> str:
+    return f" in {_spell(caller)}" if caller else ""
+
+
+def _spell(function: AuthorFunction) -> str:
+    return f"{function.function} ({function.file})"

@@ -1,0 +1,146 @@
+"""Trace some steps with torch.profiler, and read why the device was idle and where time goes.
+
+The last pass of a launch: the profiler has crashed processes, and CUPTI is not to be had
+everywhere. What it takes is short of 200,000 events, which a viewer opens and a person reads.
+"""
+
+import contextlib
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from ci_perf.features.explain.model import StepProfile
+from ci_perf.features.explain.worker import kept_trace, timeline
+from ci_perf.features.explain.worker.passes import STEPS, Passes
+from ci_perf.measuring.device import CpuDevice
+from ci_perf.measuring.instruments import Instruments
+from ci_perf.model.task import TRACE, Task
+
+MOST_STEPS: Final = 20
+MOST_EVENTS: Final = 200_000
+# Steps that the profiler skips, and those that it throws away: it is slower at first.
+WAIT, WARMUP = 1, 2
+# How long tracing may take, and which share of the time that is left to the launch.
+_MOST_S: Final = 15.0
+_SHARE: Final = 0.4
+# To write and to read the events of a step takes as long again as to trace it.
+_READING: Final = 2.0
+ENDED: Final = (
+    "the process ended while torch's profiler ran: it crashed, or the step runs a profiler, too"
+)
+_STACKS: Final = "it was traced with stacks, which take so long that its times say little"
+_NO_DEVICE: Final = (
+    "the profiler has seen no work of the GPU: CUPTI is missing or refused "
+    "(CUPTI_ERROR_INSUFFICIENT_PRIVILEGES), or another profiler has it"
+)
+
+
+def add_trace(
+    profile: StepProfile, passes: Passes, todo: Task, folder: Path, instruments: Instruments
+) -> StepProfile:
+    """Return the profile with what a trace of further steps says, or why there is none.
+
+    A trace that is asked for is kept in `folder`. Of several ranks, raises what a step raises.
+    """
+    traced = instruments.take("trace", lambda: _trace(profile, passes, todo, folder), steps=STEPS)
+    if traced is None:
+        return note_missing(profile, "trace", instruments.absent["trace"])
+    return traced
+
+
+def note_missing(profile: StepProfile, what: str, why: str) -> StepProfile:
+    """Return the profile without something, and why."""
+    return msgspec.structs.replace(profile, missing=profile.missing | {what: why})
+
+
+def _trace(profile: StepProfile, passes: Passes, todo: Task, folder: Path) -> StepProfile:
+    """Run steps, the same on all ranks, of which rank 0 is traced. Raises what a step raises."""
+    from torch import profiler
+
+    tracing = todo.tracing
+    known = {"cpu": profiler.ProfilerActivity.CPU}
+    if not isinstance(passes.here, CpuDevice):
+        known["cuda"] = profiler.ProfilerActivity.CUDA
+    asked = [known[name] for name in tracing.activities or known if name in known]
+    if not asked:
+        why = "the device has none of the activities that were asked for"
+        return note_missing(profile, "trace", why)
+    with passes.watcher.following(passes.here, mark=profiler.record_function):
+        passes.run()  # compiles what ran eagerly until here
+        step_s = passes.run()
+        with _profiling(passes, todo, asked):
+            pass  # the profiler's own start takes seconds, once
+        start = time.monotonic()
+        with _profiling(passes, todo, asked) as running:
+            passes.run()
+        traced_s = time.monotonic() - start
+        events = len(running.profiler.kineto_results.events()) if running else 0
+        may_take_s = min(_MOST_S, _SHARE * passes.left.seconds) - (WAIT + WARMUP) * step_s
+        in_time = int(may_take_s / (_READING * traced_s))
+        fewest = min(tracing.steps or MOST_STEPS, in_time, MOST_EVENTS // max(events, 1))
+        steps = round(-passes.group.maximum(-float(max(fewest, 0))))
+        if steps == 0:
+            why = f"a step of {step_s:.3g} s and {events:,} events is too much to trace"
+            return note_missing(profile, "trace", why)
+        schedule = profiler.schedule(wait=WAIT, warmup=WARMUP, active=steps, repeat=1)
+        with _profiling(passes, todo, asked, schedule=schedule) as running:
+            for _ in range(WAIT + WARMUP + steps):
+                # Waiting after each step would empty the queue, which is what is asked about.
+                passes.step()
+                if running:
+                    running.step()
+    passes.here.synchronize()
+    if running is None:
+        return profile
+    missing: dict[str, str] = {}
+    if todo.trace_to and (why := _keep(running, folder, todo.root)):
+        missing["trace_file"] = why
+    host = device = None
+    if tracing.stacks:
+        missing["trace"] = _STACKS
+    else:
+        host, device = timeline.read_times(running.events(), running.key_averages(), steps)
+        if device is None and known.get("cuda") in asked:
+            missing["device"] = _NO_DEVICE
+    return msgspec.structs.replace(
+        profile, host=host, device=device, missing=profile.missing | missing
+    )
+
+
+@contextlib.contextmanager
+def _profiling(
+    passes: Passes,
+    todo: Task,
+    activities: Sequence[object],
+    schedule: Any = None,  # noqa: ANN401  torch is untyped
+) -> Iterator[Any]:
+    """Run torch's profiler within; on other ranks than 0 nothing."""
+    if passes.group.rank != 0:
+        yield None
+        return
+    from torch.profiler import profile
+
+    with profile(
+        activities=activities,
+        schedule=schedule,
+        record_shapes=True,
+        profile_memory=bool(todo.trace_to),
+        with_stack=todo.tracing.stacks,
+    ) as running:
+        yield running
+
+
+def _keep(running: Any, folder: Path, root: str) -> str:  # noqa: ANN401  torch is untyped
+    """Keep a trace for people; else return why not."""
+    raw, target = folder / "trace.json", folder / TRACE
+    try:
+        running.export_chrome_trace(str(raw))
+        return kept_trace.write(raw, target, root)
+    except OSError as error:
+        target.unlink(missing_ok=True)
+        return f"the trace cannot be kept: {error.strerror}"
+    finally:
+        raw.unlink(missing_ok=True)

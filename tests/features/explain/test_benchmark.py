@@ -1,0 +1,92 @@
+"""The planted causes: every text is a program, and answers are counted by hand-made pairs."""
+
+import ast
+from typing import get_args
+
+import pytest
+
+from benchmarks.causes import __main__ as command
+from benchmarks.causes import planted, scoring
+from ci_perf.features.explain.model import CauseKind, ProfiledPair
+from tests.features.explain.step_profiles import a_step, a_use
+
+MODELS = {path.name.partition(".")[0]: path.read_text() for path in command.MODELS.iterdir()}
+EXTRA = planted.plant(
+    "transformer",
+    ("        return x + y\n", "        return x + y.sin()\n"),
+    at="Block.forward",
+    kinds="new more",
+)
+REST = [a_use(f"aten::rest{i}", 5, call_s=1e-3) for i in range(10)]
+
+
+def pairs(*added):
+    base, head = a_step(*REST, step_s=0.1), a_step(*REST, *added, step_s=0.11)
+    return [ProfiledPair(base=base, head=head)] * 3
+
+
+@pytest.mark.parametrize("name", command.CAUSES)
+def test_every_cause_is_a_program_beside_two_decoys(name):
+    base, decoys, head = planted.sources(MODELS, command.CAUSES[name])
+
+    ast.parse(base)
+    ast.parse(decoys)
+    assert {"tidy", "note"} <= {
+        node.name for node in ast.walk(ast.parse(head)) if isinstance(node, ast.FunctionDef)
+    }
+
+
+@pytest.mark.parametrize(("name", "least_models"), [("third", 20), ("fourth", 18)])
+def test_a_set_is_spread_over_models(name, least_models):
+    causes = command.SETS[name].values()
+
+    assert len(causes) >= 35
+    assert len({cause.model for cause in causes}) >= least_models
+    assert all(cause.functions and cause.kinds <= {*get_args(CauseKind)} for cause in causes)
+
+
+def test_one_set_is_launched_alone():
+    third = command.chosen("third", None)
+
+    assert len(command.CAUSES) == sum(len(causes) for causes in command.SETS.values())
+    assert [*command.chosen(None, None)] == [*command.CAUSES]
+    assert [*third] == [*command.SETS["third"]]
+    assert [*command.chosen("third", ["norms", "no such"])] == ["norms written out"]
+
+
+def test_a_change_that_finds_nothing_is_an_error():
+    with pytest.raises(ValueError, match="0 times"):
+        planted.sources({**MODELS, "transformer": "pass"}, EXTRA)
+
+
+def test_an_answer_is_right_by_function_and_kind():
+    row = scoring.row((0.1, 0.11))
+    (right,) = scoring.answers(EXTRA, pairs(a_use("aten::sin", 4, "Block.forward")), row, 3)
+    (wrong,) = scoring.answers(EXTRA, pairs(a_use("aten::sin", 4, "tidy")), row, 3)
+
+    assert (right.is_first, right.is_kind) == (True, True)
+    assert (wrong.is_first, wrong.is_kind) == (False, False)
+
+
+def test_the_same_launches_have_no_line():
+    assert set(scoring.same([pair.base for pair in pairs() * 4], 3)) == {(0, 0)}
+
+
+def test_a_share_is_right_where_it_holds_what_the_cause_takes_without_the_decoys():
+    """The head is 10 ms slower; 1 ms of them is that of the decoys."""
+    steps = scoring.Steps([(0.1, 0.101, 0.11)] * 20)
+    truth = scoring.true_shares(EXTRA, steps, steps.row())
+    assert truth == {"Block.forward": pytest.approx((0.9, 0.9))}
+
+    def answer(cause_ms, decoys_ms):
+        added = a_use("aten::sin", 1, "Block.forward", call_s=cause_ms * 1e-3)
+        decoy = a_use("aten::view", 1, "tidy", call_s=decoys_ms * 1e-3)
+        (found,) = scoring.answers(EXTRA, pairs(added, decoy), steps.row(), 3, truth)
+        return found.shares
+
+    assert (answer(9, 1), answer(4, 0.5), answer(4, 5), answer(10.8, 0.1)) == (
+        (True,),
+        (True,),
+        (False,),
+        (False,),
+    )
