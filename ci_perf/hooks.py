@@ -26,16 +26,30 @@ class FeatureCommand:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FeatureLauncher:
+    """A place where processes run, of `--runner`: three functions of the feature.
+
+    ``open`` takes the arguments of `runners.launcher`; ``read`` checks words of `--container`;
+    ``examine`` says for the doctor what can be measured there.
+    """
+
+    open: str
+    read: str
+    examine: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Feature:
     """What a folder adds to the core.
 
     ``commands`` by name; ``functions`` of the Python API, as `ci_perf.NAME`; ``documents`` of which
-    `ci-perf schema` writes the JSON Schema.
+    `ci-perf schema` writes the JSON Schema; ``launchers`` by what `--runner` calls them.
     """
 
     commands: Mapping[str, FeatureCommand] = field(default_factory=dict)
     functions: Mapping[str, str] = field(default_factory=dict)
     documents: Mapping[str, str] = field(default_factory=dict)
+    launchers: Mapping[str, FeatureLauncher] = field(default_factory=dict)
 
 
 @functools.cache
@@ -57,6 +71,12 @@ def find_documents() -> dict[str, str]:
     """Return where the documents of all features are, by the names of their schemas."""
     every = [feature.documents for feature in find_features().values()]
     return {name: each for documents in every for name, each in documents.items()}
+
+
+def find_launchers() -> dict[str, FeatureLauncher]:
+    """Return the launchers of all features, by what `--runner` calls them."""
+    every = [feature.launchers for feature in find_features().values()]
+    return {name: each for launchers in every for name, each in launchers.items()}
 
 
 def find_function(name: str) -> Any:  # noqa: ANN401  any function of the Python API

@@ -21,7 +21,6 @@ _OF_CORE = {
     "github": "Report to a pull request, and do what it asks for: for jobs of GitHub Actions.",
     "accept": "Make a run the new baseline: writes the files that you then commit.",
     "baseline": "Let git merge committed baselines by their sessions.",
-    "pin": "Write the digest of an image into suite.toml, so that all runners measure in the same.",
     "demo": "Watch a small project being judged, from baseline to red mark.",
     "schema": "Write the JSON Schemas of the files that ci-perf reads and writes.",
 }
@@ -30,7 +29,7 @@ COMMANDS = _OF_CORE | {name: each.does for name, each in hooks.find_commands().i
 _CORE_GROUPS = {
     "First week": ("init", "run", "check", "accept", "list"),
     "Every day": ("compare", "explain"),
-    "CI and scale": ("github", "pin"),
+    "CI and scale": ("github",),
 }
 HIDDEN = ("baseline", "demo", "schema")
 

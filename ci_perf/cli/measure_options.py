@@ -4,7 +4,7 @@ import dataclasses
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import Any, TypeVar
 
 import click
 from click.core import ParameterSource
@@ -13,26 +13,26 @@ from ci_perf.cli import options
 from ci_perf.gate import runners
 from ci_perf.gate.options import MOST_PROCESSES, MeasureOptions
 from ci_perf.gate.runners import Runner
-from ci_perf.model.container import EngineName
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
 def _read_container(
     context: click.Context, option: click.Parameter, words: tuple[str, ...]
-) -> dict[str, Any]:
-    """Return fields of Runner: what the line says replaces what the variable says, key by key."""
+) -> tuple[str, ...]:
+    """Return the words: what the line says replaces what the variable says, key by key."""
     assert option.name is not None
     if context.get_parameter_source(option.name) != ParameterSource.COMMANDLINE:
-        return runners.read_container(words)
+        return words
+    said = {word.partition("=")[0] for word in words}
     of_machine = option.value_from_envvar(context) or ()
-    return {**runners.read_container(of_machine), **runners.read_container(words)}
+    return (*(word for word in of_machine if word.partition("=")[0] not in said), *words)
 
 
 _RUNNER = (
     click.option(
         "--runner",
-        type=click.Choice(["local", *get_args(EngineName)]),
+        type=click.Choice(runners.find_kinds()),
         default="local",
         show_default=True,
         help="Where each process runs: here, or in a container of its own.",
@@ -42,8 +42,8 @@ _RUNNER = (
         multiple=True,
         metavar="KEY=VALUE",
         callback=_read_container,
-        help=f"What a container is given; may be repeated. Keys: {', '.join(runners.KEYS)}. The "
-        "others are as [container] in suite.toml says.",
+        help="What a container is given, such as memory=32g; may be repeated. docs/containers.md "
+        "lists the keys. The others are as [container] in suite.toml says.",
     ),
 )
 _NAMES = click.argument("names", nargs=-1, metavar="[WORKLOAD]...")
@@ -127,20 +127,18 @@ def _find_parameter(name: str) -> str:
     return str(flag).removeprefix("--").replace("-", "_")
 
 
-def chosen_runner(kind: runners.Kind, container: Mapping[str, Any]) -> Runner:
+def chosen_runner(kind: str, container: tuple[str, ...]) -> Runner:
     """Return what the options of `runner` say. Raises UsageError: a value that fits no container.
 
     What only a container could obey is refused without one. The variable may say it: it is for all
     that a machine does.
     """
-    chosen = Runner(kind=kind, **container)
-    runners.check(chosen)
-    if kind != "local":
-        return chosen
     source = click.get_current_context().get_parameter_source("container")
-    if source == ParameterSource.COMMANDLINE:
-        runners.check_local(chosen)
-    return Runner()
+    if kind == runners.LOCAL and source != ParameterSource.COMMANDLINE:
+        return Runner()
+    chosen = Runner(kind=kind, container=container)
+    runners.check(chosen)
+    return chosen
 
 
 def _with(command: _Command, options: Sequence[Callable[[_Command], _Command]]) -> _Command:

@@ -50,7 +50,6 @@ def plan(options: MeasureOptions) -> Plan:
     check_device(options.device)
     _check_numbers(options)
     runners.check(options.runner)
-    runners.check_local(options.runner)
     processes = options.processes
     protocol: Mapping[str, Scalar] = {} if processes is None else {"processes": processes}
     return suites.plan(
@@ -226,7 +225,7 @@ def set_up(
     set_up_side(plan, launcher, Path(plan.root), "head", ending, notify)
     if checkout is None:
         return None
-    notes = (*checkout.notes, *runners.notes(launcher))
+    notes = (*checkout.notes, *launcher.notes())
     checkout = dataclasses.replace(checkout, notes=notes)
     for note in (*notes, *filter(None, [checkout.trouble])):
         notify(f"note: {note}")

@@ -1,150 +1,51 @@
-"""Where workloads run: in processes of this machine, or in containers; from a Runner to a launcher.
-
-A container sees the checkout and nothing else of this machine: `check_mounts` refuses links that
-lead out of it. Without a container, measured code has every right that we have.
-"""
+"""Where workloads run: in processes of this machine, or where a feature launches them."""
 
 import contextlib
-import os
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args
 
-import msgspec
-
-from ci_perf import suite as suites
+from ci_perf import hooks
 from ci_perf.errors import UsageError
 from ci_perf.gate import Notify
-from ci_perf.launch import Launcher, containers, local
-from ci_perf.launch.containers import ContainerSide, Settings, engine, images
-from ci_perf.launch.containers.arguments import GpuAccess
-from ci_perf.launch.containers.engine import Engine
-from ci_perf.model.container import Container, EngineName, Image
+from ci_perf.launch import Launcher, local
 from ci_perf.model.suite import Plan
 from ci_perf.system.signals import Interrupts
 from ci_perf.worktree import Checkout
 
-Kind = Literal["local"] | EngineName
-
-# As docker spells them: "memlock=-1", "nofile=1024:4096".
-_ULIMIT = re.compile(r"[a-z]{1,20}=-?[0-9]{1,12}(:-?[0-9]{1,12})?")
-_ULIMIT_NAMES = (
-    *("core", "cpu", "data", "fsize", "locks", "memlock", "msgqueue", "nice", "nofile", "nproc"),
-    *("rss", "rtprio", "rttime", "sigpending", "stack"),
-)
-# The fields of Runner that suite.toml has words for, too, and what they may say.
-_LIMITS = {
-    "memory": "a size such as 32g or 512m",
-    "shm_size": "a size such as 8g or 512m",
-    "tmp_size": "a size such as 8g or 512m",
-    "pids": "a number between 16 and 4194304",
-    "cpus": "numbers of cores, such as 0-3,8",
-}
+LOCAL = "local"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Runner:
-    """Where each process runs, and what a container is given there.
+    """Where each process runs.
 
-    ``kind`` is "local" for processes of this machine, or the engine of containers. Of the other
-    fields, one that is left out is as suite.toml says; docs/containers.md describes each.
+    ``kind`` is "local" for processes of this machine, or one that a feature launches, such as
+    "docker". ``container`` are words KEY=VALUE for it, as `--container` takes them.
     """
 
-    kind: Kind = "local"
-    image: str | None = None
-    allow_image: tuple[str, ...] = ()
-    allow_unpinned: bool = False
-    gpu_access: GpuAccess | None = None
-    data: Path | None = None
-    checkpoints: Path | None = None
-    memory: str | None = None
-    shm_size: str | None = None
-    tmp_size: str | None = None
-    pids: int | None = None
-    cpus: str | None = None
-    ulimit: tuple[str, ...] = ()
+    kind: str = LOCAL
+    container: tuple[str, ...] = ()
 
 
-# The fields that only containers obey, by their keys in `--container KEY=VALUE`.
-KEYS = {name.replace("_", "-"): name for name in Runner.__dataclass_fields__ if name != "kind"}
-_WORDS = {"allow_unpinned": ("true", "false"), "gpu_access": get_args(GpuAccess)}
-
-
-def read_container(words: Iterable[str]) -> dict[str, Any]:
-    """Return the fields of Runner that words KEY=VALUE say; allow-image and ulimit add up.
-
-    Raises UsageError.
-    """
-    said: dict[str, Any] = {}
-    for word in words:
-        key, _, value = word.partition("=")
-        if key not in KEYS or not value:
-            raise UsageError(
-                f"--container: expected KEY=VALUE with one of the keys {', '.join(KEYS)}, found "
-                f"{word!r}"
-            )
-        name = KEYS[key]
-        if name in _WORDS and value not in _WORDS[name]:
-            raise UsageError(
-                f"--container {key}: expected {' or '.join(_WORDS[name])}, found {value!r}"
-            )
-        said[name] = _read_value(name, value, said.get(name, ()))
-    return said
-
-
-def _read_value(name: str, text: str, before: tuple[str, ...]) -> Any:  # noqa: ANN401  of a field
-    """Return the value of a field, after those that were given `before` where it has several."""
-    if name in {"allow_image", "ulimit"}:
-        return (*before, text)
-    if name in {"data", "checkpoints"}:
-        return Path(text).resolve()
-    if name == "allow_unpinned":
-        return text == "true"
-    return int(text) if name == "pids" and text.isdecimal() else text
+def find_kinds() -> list[str]:
+    """Return where processes can run in this installation."""
+    return [LOCAL, *hooks.find_launchers()]
 
 
 def check(runner: Runner) -> None:
-    """Refuse a value that fits no container. Raises UsageError."""
-    for limit in runner.ulimit:
-        name = limit.partition("=")[0]
-        if not _ULIMIT.fullmatch(limit) or name not in _ULIMIT_NAMES:
-            raise UsageError(
-                "--container ulimit: expected NAME=SOFT[:HARD], such as memlock=-1, with one of "
-                f"the names {', '.join(_ULIMIT_NAMES)}, found {limit!r}"
-            )
-    for name, folder in (("data", runner.data), ("checkpoints", runner.checkpoints)):
-        if folder is not None and not folder.is_dir():
-            raise UsageError(f"--container {name}={folder}: expected a folder, found none")
-    _limits(Container(), runner)
-
-
-def check_local(runner: Runner) -> None:
-    """Refuse what only a container could obey: nobody must believe that it held."""
-    if runner.kind != "local":
-        return
-    default = Runner()
-    for name in Runner.__dataclass_fields__:
-        if getattr(runner, name) != getattr(default, name):
-            key = name.replace("_", "-")
-            raise UsageError(
-                f"--container {key}: expected only with a container, found --runner local; add "
-                "--runner docker (or podman), or leave it out"
-            )
-
-
-def spelled(chosen: Runner) -> tuple[str, ...]:
-    """Return the words of a command line for a runner; none for what is by default so."""
-    default = Runner()
-    words = [] if chosen.kind == default.kind else ["--runner", chosen.kind]
-    for key, name in KEYS.items():
-        value = getattr(chosen, name)
-        if value == getattr(default, name):
-            continue
-        for item in value if isinstance(value, tuple) else (value,):
-            words += ["--container", f"{key}={'true' if item is True else item}"]
-    return tuple(words)
+    """Refuse a kind that is unknown, and words that nobody would obey. Raises UsageError."""
+    if runner.kind not in find_kinds():
+        known = ", ".join(find_kinds())
+        raise UsageError(f"--runner: expected one of {known}, found {runner.kind!r}")
+    if runner.kind != LOCAL:
+        hooks.load(hooks.find_launchers()[runner.kind].read)(runner)
+    elif runner.container:
+        # Nobody must believe that it held.
+        raise UsageError(
+            f"--container {runner.container[0].partition('=')[0]}: expected only with a container, "
+            "found --runner local; add --runner docker (or podman), or leave it out"
+        )
 
 
 @contextlib.contextmanager
@@ -158,140 +59,11 @@ def launcher(
     ending: Interrupts,
     notify: Notify,
 ) -> Iterator[Launcher]:
-    """Provide what launches the processes of a run. Raises CiPerfError, KeyboardInterrupt.
-
-    With a `checkout`, the base is launched in the image that its own suite.toml names.
-    """
-    root = Path(plan.root)
-    if runner.kind == "local":
-        with local.launcher(root) as here:
+    """Provide what launches the processes of a run. Raises CiPerfError, KeyboardInterrupt."""
+    if runner.kind == LOCAL:
+        with local.launcher(Path(plan.root)) as here:
             yield here
         return
-    check_mounts(plan, workloads)
-    chosen_engine = engine.find(runner.kind)
-    with ending.raising():  # an image may be pulled for an hour
-        sides = _sides(runner, chosen_engine, plan, checkout, notify)
-    settings = Settings(
-        engine=chosen_engine,
-        limits=_limits(plan.container, runner),
-        gpu_access=runner.gpu_access or ("cdi" if chosen_engine.name == "podman" else "gpus"),
-        data=runner.data.resolve() if runner.data else _data(notify),
-        checkpoints=runner.checkpoints.resolve() if runner.checkpoints else None,
-        ulimits=runner.ulimit,
-    )
-    with containers.launcher(sides, settings, run=run, say=notify) as there:
+    opened = hooks.load(hooks.find_launchers()[runner.kind].open)
+    with opened(runner, plan, workloads, checkout, run=run, ending=ending, notify=notify) as there:
         yield there
-
-
-def notes(launcher: Launcher) -> tuple[str, ...]:
-    """Return what a reader has to know of the images of the two sides."""
-    if not isinstance(launcher, containers.ContainerLauncher):
-        return ()
-    head, *others = [side.image for side in launcher.sides]
-    return tuple(_of_two(head, base) for base in others if base.config != head.config)
-
-
-def _of_two(head: Image, base: Image) -> str:
-    tagged = "" if base.is_pinned else " (which is not pinned: it may be another one tomorrow)"
-    return (
-        f"each side has its own image: the head is measured in {images.name_for_comparison(head)}, "
-        f"the base, where it is launched, in {images.name_for_comparison(base)}{tagged}"
-    )
-
-
-def _data(notify: Notify) -> Path | None:
-    """Return the folder of data that the machine's owner has named, and say where there is none."""
-    named = os.environ.get("CI_PERF_DATA_DIR")
-    if not named:
-        return None
-    if Path(named).is_dir():
-        return Path(named).resolve()
-    notify(
-        f"note: CI_PERF_DATA_DIR: expected the folder {named}, found none: /data is an empty "
-        "folder of this run"
-    )
-    return None
-
-
-def _limits(said: Container, runner: Runner) -> Container:
-    """Return what suite.toml says, where no option says otherwise. Raises UsageError."""
-    given = {name: value for name in _LIMITS if (value := getattr(runner, name)) is not None}
-    for name, value in given.items():
-        try:
-            msgspec.convert({name: value}, Container)
-        except msgspec.ValidationError:
-            raise UsageError(
-                f"--container {name.replace('_', '-')}: expected {_LIMITS[name]}, found {value!r}"
-            ) from None
-    return msgspec.structs.replace(said, **given)
-
-
-def _sides(
-    runner: Runner,
-    chosen_engine: Engine,
-    plan: Plan,
-    checkout: Checkout | None,
-    notify: Notify,
-) -> list[ContainerSide]:
-    head = _image(runner, chosen_engine, plan.container.image, "the head", notify)
-    sides = [ContainerSide(root=Path(plan.root), image=head)]
-    if checkout is not None:
-        pinned = checkout.plan.container.image if checkout.plan else plan.container.image
-        is_own = not runner.image and pinned not in {"", plan.container.image}
-        base = _image(runner, chosen_engine, pinned, "the base", notify) if is_own else head
-        sides.append(ContainerSide(root=checkout.root, image=base))
-    return sides
-
-
-def _image(runner: Runner, chosen_engine: Engine, pinned: str, whose: str, notify: Notify) -> Image:
-    """Find the image of one side. Raises UsageError, EngineError."""
-    reference = runner.image or pinned
-    if not reference:
-        raise UsageError(
-            f"--runner {runner.kind}: expected an image for {whose}, found none; say "
-            '`[container] image = "NAME@sha256:DIGEST"` in suite.toml (`ci-perf pin`), or '
-            "--container image=NAME@sha256:DIGEST"
-        )
-    if not runner.image and not images.is_allowed(reference, runner.allow_image):
-        raise UsageError(
-            f"suite.toml of {whose}: image {reference}: expected one of "
-            f"{', '.join(runner.allow_image)} (--container allow-image), found another; "
-            "whoever runs ci-perf here has to allow it"
-        )
-    images.check(reference, allow_unpinned=runner.allow_unpinned)
-    return images.resolve(
-        chosen_engine, reference, allow_unpinned=runner.allow_unpinned, say=notify
-    )
-
-
-def check_mounts(plan: Plan, workloads: Path) -> None:
-    """Refuse what would show a container more than was meant. Raises UsageError."""
-    root = Path(plan.root)
-    if root in {Path("/"), _home()}:
-        raise UsageError(
-            f"{root}: expected the root of a repository, found the whole of a "
-            f"{'machine' if root == Path('/') else 'home'}, which a container would see; change "
-            "into the repository"
-        )
-    meant = [root, Path(os.path.realpath(suites.shipped("workloads")))]
-    folder = _spelled(root / workloads)
-    if not folder.is_relative_to(root):  # named by whoever starts ci-perf, and no link of a commit
-        meant.append(Path(os.path.realpath(folder)))
-    for workload in plan.workloads:
-        if not any(Path(workload.file).is_relative_to(place) for place in meant):
-            raise UsageError(
-                f"workload {workload.id}: expected a file of {root}, found a link that leads to "
-                f"{workload.file}; a container sees the checkout, and nothing that it links to"
-            )
-
-
-def _spelled(path: Path) -> Path:
-    """Return a whole path as a person means it, before any link is followed."""
-    return Path(os.path.abspath(path))  # noqa: PTH100  `resolve` would follow links
-
-
-def _home() -> Path | None:
-    try:
-        return Path(os.path.realpath(Path.home()))
-    except RuntimeError:  # a user without a name and without HOME
-        return None

@@ -1,6 +1,6 @@
 """Launch tasks, each in a fresh process: the interface of all launchers.
 
-`local` starts child processes on this machine, `containers` starts containers of docker or podman.
+`local` starts child processes on this machine; features start them elsewhere, in containers.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -33,6 +33,9 @@ class Launcher(Protocol):
 
     Only KeyboardInterrupt is raised: soon after `interrupted` says so, and after cleaning up.
     """
+
+    def notes(self) -> tuple[str, ...]:
+        """Return what a reader has to know of where the two sides are launched."""
 
     def describe(
         self, device: str, threads: int, devices: int, interrupted: Interrupted = never

@@ -132,6 +132,10 @@ def _run(
 class TaskLauncher(ABC):
     """The part of a launcher that is the same wherever processes run. See Launcher."""
 
+    def notes(self) -> tuple[str, ...]:
+        """See Launcher: both sides are launched alike."""
+        return ()
+
     @abstractmethod
     def _spell(self, task: Task, slot: Slot | None) -> Task:
         """Return a task with its paths as its process sees them."""

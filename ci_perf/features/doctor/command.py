@@ -1,20 +1,20 @@
 """`ci-perf doctor`: what this machine is, and why CUDA is not available when it is not."""
 
+import dataclasses
 import sys
 from pathlib import Path
-from typing import get_args
 
 import click
 import msgspec
 
+from ci_perf import hooks
 from ci_perf.cli import console, measure_options, options
 from ci_perf.errors import UsageError
-from ci_perf.features.doctor import containers, machine_facts, text
+from ci_perf.features.doctor import machine_facts, text
 from ci_perf.features.doctor.deep import check_machine
 from ci_perf.features.doctor.diagnosis import diagnose
-from ci_perf.gate.runners import Kind
+from ci_perf.gate import runners
 from ci_perf.model import codec
-from ci_perf.model.container import EngineName
 from ci_perf.model.run import Tool
 from ci_perf.progress import PlainListener
 from ci_perf.system import files
@@ -24,7 +24,7 @@ from ci_perf.version import __version__
 @click.command
 @click.option(
     "--runner",
-    type=click.Choice(["local", *get_args(EngineName)]),
+    type=click.Choice(runners.find_kinds()),
     default="local",
     show_default=True,
     help="Where would be measured: in processes of this machine, or in containers.",
@@ -49,7 +49,7 @@ from ci_perf.version import __version__
 @measure_options.option("wait_s")
 def doctor_command(
     *,
-    runner: Kind,
+    runner: str,
     image: str | None,
     workloads: Path,
     json: bool,
@@ -76,9 +76,16 @@ def doctor_command(
         facts = machine_facts.gather(sources)
     else:
         checkout = files.current_folder()
-        facts = containers.gather(
-            runner, image, workloads=workloads, checkout=checkout, sources=sources
+        tried, torch = hooks.load(hooks.find_launchers()[runner].examine)(
+            runner,
+            image,
+            workloads=workloads,
+            checkout=checkout,
+            environ=sources.environ,
+            has_gpus=machine_facts.has_gpu_nodes(sources),
         )
+        in_image = dataclasses.replace(sources, torch=lambda: torch)
+        facts = machine_facts.gather(in_image, containers=tried)
     diagnosis = diagnose(facts, Tool(version=__version__))
     if deep:
         from ci_perf.gate.options import find_lock_timeout_s

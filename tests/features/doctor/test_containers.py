@@ -3,8 +3,8 @@
 import pytest
 
 from ci_perf.errors import ExitCode
+from ci_perf.features.containers.examine import try_containers
 from ci_perf.features.doctor import machine_facts
-from ci_perf.features.doctor.containers import try_containers
 from ci_perf.features.doctor.diagnosis import DeviceKind
 from ci_perf.model import facts
 from ci_perf.model.container import Container
@@ -95,7 +95,7 @@ def tried(tmp_path):
             root=tmp_path, environ={"PATH": f"{tmp_path}:/usr/bin:/bin"}, temporary=tmp_path
         )
         limits = Container(image=image)
-        found, torch = try_containers("docker", limits, tmp_path, sources, has_gpus=False)
+        found, torch = try_containers("docker", limits, tmp_path, sources.environ, has_gpus=False)
         assert torch == facts.TorchMissing()
         assert found.problem is not None
         assert found.problem.level is Level.PROBLEM
