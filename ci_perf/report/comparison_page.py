@@ -104,7 +104,7 @@ def explain_table(rows: Sequence[Row]) -> Iterator[Block]:
         yield Fold(say("how_to_read"), [Bullets([phrases.explain_marks(rows), *map(say, blocks)])])
 
 
-def end(comparison: Comparison) -> Paragraph:
+def conclude(comparison: Comparison) -> Paragraph:
     """Return the last line."""
     return Paragraph(provenance.say_what_was_measured(comparison), "small")
 

@@ -85,23 +85,19 @@ def choose_word(comparison: Comparison) -> HeadlineWord:
     A run that cannot be trusted, or a workload that ran out of time on a busy machine, says
     nothing of the code.
     """
-    return _choose_word(_RowGroups(comparison))
-
-
-def _choose_word(groups: _RowGroups) -> HeadlineWord:
-    code = groups.comparison.exit_code
-    if code == ExitCode.OK:
+    if comparison.exit_code == ExitCode.OK:
         return HeadlineWord.PASS
-    is_trusted = not groups.comparison.validity.is_run_invalid
-    if code == ExitCode.REGRESSED or ((groups.failed or groups.missing) and is_trusted):
-        return HeadlineWord.ACT
-    return HeadlineWord.UNKNOWN
+    is_broken = not comparison.validity.is_run_invalid and any(
+        row.gate and severity_of(row) is Severity.FAILED and not advice.is_late(row, comparison)
+        for row in comparison.rows
+    )
+    is_act = is_broken or comparison.exit_code == ExitCode.REGRESSED
+    return HeadlineWord.ACT if is_act else HeadlineWord.UNKNOWN
 
 
 def summarise(comparison: Comparison) -> Phrase:
     """Answer in one line: the word, then the worst of what was found first."""
-    groups = _RowGroups(comparison)
-    word = _choose_word(groups)
+    groups, word = _RowGroups(comparison), choose_word(comparison)
     opening, parts = f"{ICON[word]} {word.value}: ", list[Phrase]()
     if word is HeadlineWord.PASS:
         if comparison.gate_changes:

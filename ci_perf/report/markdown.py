@@ -47,7 +47,7 @@ def render_body(comparison: Comparison, *, max_bytes: int) -> str:
             ),
             *comparison_page.explain_table(comparison.rows),
             Fold(say("for_programs"), [Listing(data, "json")]),
-            comparison_page.end(comparison),
+            comparison_page.conclude(comparison),
         ]
         text = tables.join_markdown(page)
         if len(text.encode()) <= max_bytes:

@@ -39,8 +39,9 @@ def say(block: str, **values: object) -> Phrase:
 
 
 def write(block: str, **values: object) -> Words:
-    """Fill in a block that has no foreign part."""
-    return Words("".join(say(block, **values)))
+    """Fill in a block that has no foreign part, for a log; commands keep their backticks."""
+    said = say(block, **values)
+    return Words("".join(f"`{part}`" if isinstance(part, Command) else part for part in said))
 
 
 @functools.cache

@@ -14,7 +14,7 @@ def render(comparison: Comparison, *, width: int, color: bool) -> str:
     page = [
         *comparison_page.introduce(comparison),
         *comparison_page.continue_page(comparison, rows=_SHOWN, folded=0, is_narrow=width < _WIDE),
-        comparison_page.end(comparison),
+        comparison_page.conclude(comparison),
     ]
     return tables.terminal(page, width=width, color=color)
 
