@@ -18,7 +18,7 @@ from typing import Final
 ROOT: Final = Path(__file__).parents[1]
 
 # Today's size of each part. A budget only falls.
-BUDGET: Final[Mapping[str, int]] = {"ci_perf": 35_055, "tests": 39_968, "benchmarks": 3_728}
+BUDGET: Final[Mapping[str, int]] = {"ci_perf": 34_777, "tests": 39_886, "benchmarks": 3_728}
 
 _NO_CODE: Final = {
     tokenize.COMMENT,
