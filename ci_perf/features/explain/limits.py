@@ -25,7 +25,7 @@ from ci_perf.features.explain.model import (
     StepLimits,
     StepProfile,
 )
-from ci_perf.features.explain.order import shorten
+from ci_perf.features.explain.order import shorten, shorten_name
 
 # Of the time: less would not be worth a person's look.
 _LEAST_SHARE: Final = 0.05
@@ -33,7 +33,6 @@ _LEAST_SHARE: Final = 0.05
 _LEAST_GROWTH: Final = 0.03
 # A call of an operator on a CPU that costs no more is mostly the cost of calling it: 1 to 5 us.
 _SMALL_OPERATOR_S: Final = 10e-6
-_MAX_CHARS, _MAX_PATH_CHARS = 200, 1_000
 _DATA_PHASE: Final = "data"
 # What a DataLoader calls of a data set.
 _LOADS: Final = ("__getitem__", "__getitems__")
@@ -90,12 +89,9 @@ def _share(side: StepLimits, reason: LimitReason) -> float:
 
 def _bound(limit: StepLimit) -> StepLimit:
     """Cut what measured code has named: a report holds many of these."""
-    place = limit.place
-    if place and (len(place.function) > _MAX_CHARS or len(place.file) > _MAX_PATH_CHARS):
-        place = None
     return msgspec.structs.replace(
         limit,
-        place=place,
+        place=shorten_name(limit.place),
         operator=shorten(limit.operator),
         call=shorten(limit.call),
         waits_in=shorten(limit.waits_in),
