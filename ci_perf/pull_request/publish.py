@@ -12,6 +12,7 @@ from pathlib import Path, PurePosixPath
 
 from ci_perf import suite
 from ci_perf.errors import CiPerfError, ExitCode
+from ci_perf.features.explain.report import list_line_notes
 from ci_perf.gate import Notify
 from ci_perf.github import actions, checks, pulls, report_comment
 from ci_perf.github.actions import Event
@@ -25,7 +26,7 @@ from ci_perf.pull_request import baseline_changes, check_record, reports
 from ci_perf.pull_request.check_record import CheckRecord
 from ci_perf.pull_request.reports import PublishOptions, Report
 from ci_perf.pull_request.trust import MeasuredPull
-from ci_perf.report import accept_help, explanations, markdown, publication
+from ci_perf.report import accept_help, markdown, publication
 from ci_perf.report.accept_help import AcceptHint
 from ci_perf.report.publication import Extras, Origin
 from ci_perf.system import files
@@ -358,7 +359,7 @@ def _annotate(job: _Job, comparison: Comparison, target: _Target) -> list[Annota
         Annotation(
             path=note.path, line=note.line, level="warning", title=note.title, message=note.message
         )
-        for note in explanations.line_notes(comparison.rows)
+        for note in list_line_notes(comparison.rows)
     ]
     return [annotation for annotation in annotations if annotation.path in changed]
 

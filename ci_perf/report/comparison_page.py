@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from ci_perf.features.explain import report as explain_report
+from ci_perf.features.explain.report import HEADING, MOST_EXPLAINED, describe_rows
 from ci_perf.model.comparison import Code, Comparison, Row, Uncompared
 from ci_perf.report import (
     advice,
@@ -22,8 +22,6 @@ from ci_perf.report.phrases import Phrase
 from ci_perf.report.sentences import say
 from ci_perf.report.table_rows import Line
 from ci_perf.report.tables import Block, Bullets, Fold, Listing, Page, Paragraph, Table
-
-MOST_EXPLAINED = explain_report.MOST_EXPLAINED
 
 
 def introduce(comparison: Comparison) -> Iterator[Block]:
@@ -76,10 +74,10 @@ def advise(comparison: Comparison) -> Iterator[Block]:
 
 def explain(rows: Iterable[Row], *, most: int = MOST_EXPLAINED) -> Iterator[Block]:
     """Yield what the head does differently in the rows that moved: a title, a table, a note."""
-    for each in explain_report.describe_rows(rows, most=most):
+    for each in describe_rows(rows, most=most):
         yield (BOLD, *each.title, BOLD, *each.rest)
         if each.lines:
-            yield Table(explain_report.HEADING, each.lines, left=explain_report.HEADING[:3])
+            yield Table(HEADING, each.lines, left=HEADING[:3])
         if each.note:
             yield each.note
 

@@ -2,9 +2,9 @@
 
 import json
 
+from ci_perf.features.explain.report import MOST_EXPLAINED
 from ci_perf.model.comparison import Change, Comparison, Numerics, Row
 from ci_perf.report import comparison_page, phrases, table_rows, tables
-from ci_perf.report.comparison_page import MOST_EXPLAINED
 from ci_perf.report.sentences import say
 from ci_perf.report.tables import Fold, Listing
 

@@ -38,7 +38,7 @@ NUMERICS = Words("numerics")
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class SeverityMark:
     """How a severity looks in a table: its icon, what that means, and its style on a terminal."""
 
     icon: Words
@@ -47,16 +47,16 @@ class Mark:
 
 
 MARKS = {
-    Severity.FAILED: Mark(Words("💥"), "failed or missing", "bold red"),
-    Severity.NUMERICS_CHANGED: Mark(Words("🔢"), "numerics changed", "bold red"),
-    Severity.REGRESSED: Mark(Words("❌"), "proven worse (see limit)", "bold red"),
-    Severity.LIKELY_SLOWER: Mark(Words("🐢"), "likely worse, not proven", "bold yellow"),
-    Severity.INCONCLUSIVE: Mark(Words("❓"), "inconclusive", "yellow"),
-    Severity.NEW: Mark(Words("🆕"), "new", "cyan"),
-    Severity.WARNING: Mark(Words("⚠️"), "worse, but cannot fail the job", "yellow"),
-    Severity.IMPROVED: Mark(Words("🚀"), "proven better (see limit)", "green"),
-    Severity.UNCHANGED: Mark(Words("✅"), "unchanged"),
-    Severity.NOT_GATING: Mark(
+    Severity.FAILED: SeverityMark(Words("💥"), "failed or missing", "bold red"),
+    Severity.NUMERICS_CHANGED: SeverityMark(Words("🔢"), "numerics changed", "bold red"),
+    Severity.REGRESSED: SeverityMark(Words("❌"), "proven worse (see limit)", "bold red"),
+    Severity.LIKELY_SLOWER: SeverityMark(Words("🐢"), "likely worse, not proven", "bold yellow"),
+    Severity.INCONCLUSIVE: SeverityMark(Words("❓"), "inconclusive", "yellow"),
+    Severity.NEW: SeverityMark(Words("🆕"), "new", "cyan"),
+    Severity.WARNING: SeverityMark(Words("⚠️"), "worse, but cannot fail the job", "yellow"),
+    Severity.IMPROVED: SeverityMark(Words("🚀"), "proven better (see limit)", "green"),
+    Severity.UNCHANGED: SeverityMark(Words("✅"), "unchanged"),
+    Severity.NOT_GATING: SeverityMark(
         Words("➖"),  # noqa: RUF001  an icon, not a minus
         "undecided, and so it does not fail the job",
     ),
