@@ -80,10 +80,10 @@ class _Commands(click.Group):
 )
 @click.version_option(__version__, prog_name="ci-perf")
 def cli() -> None:
-    """Say, on your own GPU runner, whether a pull request made PyTorch workloads slower.
+    """Say, on your own runner, whether a pull request made PyTorch workloads slower.
 
-    Exit codes: 0 no regression, 1 regression, 2 wrong use or invalid file, 3 no answer
-    (crash, other machine, missing workload), 130 interrupted.
+    Exit codes: 0 no regression, 1 regression, 2 wrong use or invalid file, 3 no answer (a crash, a
+    missing workload, another machine, or what looks like a loss and is not proven), 130 interrupted.
     """
 
 
