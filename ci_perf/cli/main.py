@@ -83,7 +83,8 @@ def cli() -> None:
     """Say, on your own runner, whether a pull request made PyTorch workloads slower.
 
     Exit codes: 0 no regression, 1 regression, 2 wrong use or invalid file, 3 no answer (a crash, a
-    missing workload, another machine, or what looks like a loss and is not proven), 130 interrupted.
+    missing workload, another machine, or what looks like a loss and is not proven),
+    130 interrupted.
     """
 
 
