@@ -28,7 +28,8 @@ class MeasureOptions(RepositoryFolders):
     """What is measured, where and for how long; times are in seconds.
 
     ``root`` is the repository. Without a ``suite``, see `suite.choose`; without ``select``, all its
-    workloads. Also an interrupted run is in ``output``. Traces are taken as ``tracing`` says.
+    workloads. Also an interrupted run is in ``output``. Traces are taken as ``tracing`` says,
+    ``snapshot`` is a folder for snapshots of CUDA's memory.
     ``record`` lets a launch that is not
     timed record what each measured workload takes from the repository. ``unit`` is the id of the
     unit of work, where these are the options of one, and ``suspects`` how many metrics of all units
@@ -118,6 +119,7 @@ class MeasureOptions(RepositoryFolders):
     )
     record: bool = True
     tracing: Tracing = field(default_factory=Tracing)
+    snapshot: Path | None = None
     runner: Runner = field(default_factory=Runner)
     output: Path | None = None
     unit: str = ""

@@ -26,10 +26,12 @@ from ci_perf.model.process import NO_RESULT_IN_TIME, Phase, WorkerResult
 from ci_perf.model.program import Program, joined, nothing_recorded
 from ci_perf.model.task import (
     FAILURE,
+    MOST_SNAPSHOT_BYTES,
     MOST_TRACE_BYTES,
     PHASE,
     PROGRAM,
     RESULT,
+    SNAPSHOT,
     TASK,
     TRACE,
     Task,
@@ -47,6 +49,7 @@ TORCH_TIMEOUT_S = 300.0
 
 # A sentence; the run file would refuse a longer one.
 _REASON_CHARS = 2000
+_NONE_LEFT = "the launch left none"
 
 # An error in one of these phases loses only what that phase measures.
 _AFTER_TIMING = {Phase.MEMORY, Phase.COUNTERS, Phase.TEARDOWN}
@@ -107,7 +110,7 @@ def profile(task: Task, run_process: RunProcess) -> StepProfile | TaskFailure:
                 outcome = _left_before(folder, outcome, StepProfile) or outcome
             if isinstance(outcome, TaskFailure):
                 return outcome
-            return _keep_trace(folder, task, outcome)
+            return _with_kept_files(folder, task, outcome)
     except (OSError, CiPerfError) as error:
         return not_started(error)
 
@@ -317,23 +320,41 @@ def _recorded(folder: Scratch, task: Task) -> Program:
 
 def _told(task: Task) -> Task:
     """Return a task as its process gets it: a path of this machine is not its business."""
-    return msgspec.structs.replace(task, trace_to=TRACE if task.trace_to else "")
+    return msgspec.structs.replace(
+        task,
+        trace_to=TRACE if task.trace_to else "",
+        snapshot_to=SNAPSHOT if task.snapshot_to else "",
+    )
 
 
-def _keep_trace(folder: Scratch, task: Task, profile: StepProfile) -> StepProfile:
-    """Copy the trace that a launch left, unread, or say in the profile why there is none."""
-    if not task.trace_to:
-        return msgspec.structs.replace(profile, trace_file="")
-    known = profile.missing
-    why = known.get("trace_file") or profile.absent or known.get("trace", "the launch left none")
+def _with_kept_files(folder: Scratch, task: Task, profile: StepProfile) -> StepProfile:
+    """Put what a launch left for people at its place, or say in the profile why it is not there."""
+    missing, names = dict(profile.missing), {}
+    for what, left, place, limit in (
+        ("trace", TRACE, task.trace_to, MOST_TRACE_BYTES),
+        ("snapshot", SNAPSHOT, task.snapshot_to, MOST_SNAPSHOT_BYTES),
+    ):
+        key = f"{what}_file"
+        names[key], why = _kept(folder, left, place, limit)
+        if why == _NONE_LEFT:
+            why = missing.get(key) or profile.absent or missing.get(what, why)
+        if why:
+            missing[key] = why
+    return msgspec.structs.replace(profile, missing=missing, **names)
+
+
+def _kept(folder: Scratch, left: str, place: str, limit: int) -> tuple[str, str]:
+    """Copy a file that a launch left, as it is; it is never read. Returns its name, or why none."""
+    if not place:
+        return "", ""
     try:
-        data = folder.read_bytes(TRACE, limit=MOST_TRACE_BYTES)
-        if data is not None:
-            files.write_bytes(Path(task.trace_to), data)
-            return msgspec.structs.replace(profile, trace_file=Path(task.trace_to).name)
+        data = folder.read_bytes(left, limit=limit)
+        if data is None:
+            return "", _NONE_LEFT
+        files.write_bytes(Path(place), data)
     except CiPerfError as error:
-        why = str(error)[:_REASON_CHARS]
-    return msgspec.structs.replace(profile, trace_file="", missing=known | {"trace_file": why})
+        return "", str(error)[:_REASON_CHARS]
+    return Path(place).name, ""
 
 
 def _last_phase(folder: Scratch) -> Phase:

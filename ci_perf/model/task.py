@@ -39,6 +39,9 @@ PROGRAM = "program.json"
 # What a profiling launch leaves beside its result where its trace is to be kept.
 TRACE = "trace.pt.trace.json.gz"
 MOST_TRACE_BYTES = 50 * 2**20
+# The same for a snapshot of CUDA's memory.
+SNAPSHOT = "memory.pickle"
+MOST_SNAPSHOT_BYTES = 50 * 2**20
 # The socket on which the monitor listens, and what the monitor leaves.
 MONITOR_SOCKET = "monitor"
 EVIDENCE = "evidence.json"
@@ -124,8 +127,8 @@ class Task(Struct, frozen=True, kw_only=True):
     ``record`` its program is slower, so that its times mean nothing, and goes on for
     ``record_steps`` steps.
     One that is to ``profile`` takes no part in any verdict: it finds out what a step does. Its
-    trace is put at ``trace_to``, a path; empty for none. (The process itself only learns whether.)
-    ``tracing`` says how the trace is taken.
+    trace is put at ``trace_to``, a path, and a snapshot of CUDA's memory at ``snapshot_to``; empty
+    for none. (The process itself only learns whether.) ``tracing`` says how the trace is taken.
     """
 
     workload: PlannedWorkload
@@ -146,6 +149,7 @@ class Task(Struct, frozen=True, kw_only=True):
     record_steps: Count = 0
     profile: bool = False
     trace_to: Text = ""
+    snapshot_to: Text = ""
     tracing: Tracing = Tracing()
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from ci_perf.baselines import layout
-from ci_perf.features.explain.kept_files import KeptTraces
+from ci_perf.features.explain.kept_files import KeptFiles
 from ci_perf.features.explain.session import Explaining
 from ci_perf.judging.earlier_checks import Before
 from ci_perf.launch import Launcher
@@ -179,8 +179,8 @@ class _Launching:
         plan = self.plan()
         runner = self._runner(plan)
         interleaving = self._interleaving(plan, runner)
-        traces = KeptTraces(self.against.traces if self.against else None)
-        explaining = Explaining(self.listener, runner.profile, clock=self.clock, traces=traces)
+        files = KeptFiles(self.against.traces if self.against else None)
+        explaining = Explaining(self.listener, runner.profile, clock=self.clock, files=(files,))
 
         def launch_pairs() -> None:
             if interleaving:

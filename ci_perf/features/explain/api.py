@@ -25,7 +25,8 @@ def explain(
 
     With `run`, explains what that run has measured, and launches nothing. Else profiles workloads
     now, with `against` (a branch, tag or commit) its merge base, too, for `budget_s`; the folder
-    `traces` gets their traces, taken as `tracing` says. The other `options` are those of `measure`.
+    `traces` gets their traces, taken as `tracing` says, `snapshot` what CUDA's memory holds. The
+    other `options` are those of `measure`.
     """
     from ci_perf.features.explain import command
     from ci_perf.gate import arguments
@@ -43,8 +44,8 @@ def explain(
     if options.get("against") is not None:
         raise UsageError("against: expected none with a run, which has its own base")
     has_tracing = options.get("tracing") not in {None, Tracing()}
-    if options.get("traces") or has_tracing:
-        said = "--traces, --steps, --stacks, --activities"
+    if options.get("traces") or options.get("snapshot") or has_tracing:
+        said = "--traces, --snapshot, --steps, --stacks, --activities"
         raise UsageError(f"{said}: expected none with a run, which launches nothing")
     return command.explain_run(
         arguments.run_of(root, run),

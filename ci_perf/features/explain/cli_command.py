@@ -45,6 +45,13 @@ from ci_perf.model.task import Activity, Tracing
     help="What torch.profiler traces; by default all that the device has.",
 )
 @click.option(
+    "--snapshot",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Keep a snapshot of CUDA's memory of the first launch of each side, for "
+    "pytorch.org/memory_viz: WORKLOAD.head.memory.pickle; and print torch's memory summary.",
+)
+@click.option(
     "--operators",
     is_flag=True,
     help="List the operators of a step, too: calls, CPU time, GPU time, how long the host waits.",
@@ -58,6 +65,7 @@ def explain_command(
     steps: int,
     stacks: bool,
     activities: tuple[Activity, ...],
+    snapshot: Path | None,
     operators: bool,
     format: str | None,  # noqa: A002  the option's name, and that of its environment variable
     output: Path | None,
@@ -79,6 +87,7 @@ def explain_command(
         **measuring,
         run=run,
         tracing=Tracing(steps=steps, stacks=stacks, activities=activities),
+        snapshot=snapshot,
         notify=console.say,
         listener=following.listener(),
     )

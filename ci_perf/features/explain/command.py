@@ -14,7 +14,7 @@ from ci_perf.errors import CiPerfError, UsageError
 from ci_perf.features.explain import causes, limits
 from ci_perf.features.explain.answer import ExplainedWorkload, ExplainedWorkloads, StepChange
 from ci_perf.features.explain.kept_files import (
-    KeptTraces,
+    KeptFiles,
     describe_files,
     list_sides,
     prepare_folder,
@@ -100,7 +100,10 @@ def explain_now(
     InvalidFileError and other CiPerfErrors, and KeyboardInterrupt.
     """
     plan = measure.plan(options)
-    traces = KeptTraces(prepare_folder(options.traces))
+    files = (
+        KeptFiles(prepare_folder(options.traces)),
+        KeptFiles(prepare_folder(options.snapshot), "snapshot"),
+    )
     identity = session.new_identity()
     device = plan.device if options.device == "auto" else options.device
     profiles: dict[str, StepProfile | str] = {}
@@ -128,9 +131,7 @@ def explain_now(
                     each.id: msgspec.structs.replace(runner.task(each, 0), tracing=options.tracing)
                     for each in plan.workloads
                 }
-                explaining = Explaining(
-                    listener, runner.profile, clock=time.monotonic, traces=traces
-                )
+                explaining = Explaining(listener, runner.profile, clock=time.monotonic, files=files)
 
                 def find_sides(workload: str) -> tuple[Task, Task] | None:
                     assert base is not None
@@ -147,7 +148,10 @@ def explain_now(
     pairs = tuple(explaining.pairs.values())
     alone = [(name, each) for name, each in profiles.items() if isinstance(each, StepProfile)]
     sides = [*list_sides(pairs), *alone]
-    for line in describe_files(options.traces, sides):
+    for line in (
+        *describe_files(options.traces, sides),
+        *describe_files(options.snapshot, sides, "snapshot"),
+    ):
         notify(line)
     commit = "" if checkout is None else checkout.source.commit or ""
     workloads = (*map(explain_pairs, pairs), *_explain_alone(profiles))

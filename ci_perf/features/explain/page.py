@@ -8,7 +8,7 @@ from ci_perf.features.explain.model import StepProfile
 from ci_perf.features.explain.report import Explained
 from ci_perf.report import units
 from ci_perf.report.escape import Sentence, Words
-from ci_perf.report.tables import Page, Phrase, Table
+from ci_perf.report.tables import Listing, Page, Phrase, Table
 
 _NOTHING = Words(
     "The run has profiled nothing: no pairs proved a change, or it was measured without --against. "
@@ -18,13 +18,15 @@ _NOTHING = Words(
 
 def build_page(explained: ExplainedWorkloads, *, operators: bool) -> Page:
     """Say it of every workload, in their order; with `operators`, list those of its step, too."""
-    parts: list[Phrase | Table] = [_title(explained)]
+    parts: list[Phrase | Table | Listing] = [_title(explained)]
     if not explained.workloads:
         parts.append((_NOTHING,))
     for workload in explained.workloads:
         parts += _of_workload(workload)
         if operators and workload.profile is not None:
             parts += _operators(workload.workload, workload.profile)
+        if workload.profile is not None and workload.profile.memory_summary:
+            parts += _memory(workload.workload, workload.profile.memory_summary)
     return parts
 
 
@@ -51,6 +53,11 @@ def _of_workload(workload: ExplainedWorkload) -> Iterator[Phrase | Table]:
             yield limits_report.describe_ranks(workload.profile.ranks)
     if workload.trouble and workload.explanation is None:
         yield (workload.workload, Words(": "), Sentence(workload.trouble))
+
+
+def _memory(workload: str, summary: str) -> Iterator[Phrase | Listing]:
+    yield (Words("CUDA's memory in the last steps of "), workload, Words(", as torch sums it up:"))
+    yield Listing(summary)
 
 
 def _steps(change: StepChange | None) -> Words:

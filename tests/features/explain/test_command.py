@@ -52,15 +52,15 @@ def test_base_and_head_are_profiled_in_turns_and_compared_by_function(project):
 
 
 def test_without_a_base_the_head_is_profiled_once(project):
-    done = project.run("explain", "--operators", "--format", "markdown", "--traces", "traces")
+    done = project.run("explain", "--operators", "--format", "markdown", "--snapshot", "snapshots")
 
     assert done.code == ExitCode.OK, done.err
     assert done.out.startswith("**1 workload of `smoke` explained**\n")
     assert "What limits a step is not known: " in done.out  # without torch there is no trace
     assert "no trace of torch.profiler lists its operators" in done.out
     assert done.err.count("profiling a step") == 1
-    assert "note: add: no trace: torch was not imported" in done.err
-    assert "traces: none in " in done.err
+    assert "note: add: no snapshot: the workload ran on a CPU" in done.err
+    assert "snapshots: none in " in done.err
 
 
 @pytest.fixture
@@ -92,7 +92,7 @@ def test_what_cannot_be_launched_is_said_and_stops_no_other_workload(grown):
         (("no.json",), "no.json"),
         (("run.json", "other"), "run.json: no workload 'other'; found: mlp"),
         (("run.json", "--against", "main"), "expected none with run.json"),
-        (("run.json", "--traces", "traces"), "--traces, --steps"),
+        (("run.json", "--snapshot", "snapshots"), "--snapshot, --steps"),
         (("run.json", "--output", "run.json"), "--output run.json: would overwrite run.json"),
         (("other",), "other"),
     ],

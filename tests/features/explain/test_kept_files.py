@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 
 from ci_perf.features.explain import kept_files
-from ci_perf.features.explain.kept_files import KeptTraces, describe_files, list_sides
+from ci_perf.features.explain.kept_files import KeptFiles, describe_files, list_sides
 from ci_perf.features.explain.model import ProfiledPair, ProfiledPairs, StepProfile
 
 
@@ -23,7 +23,7 @@ def kept(folder, workload, side, size, run):
 
 def test_traces_of_a_run_stay_within_its_bytes(tmp_path, monkeypatch):
     monkeypatch.setattr(kept_files, "_MOST_BYTES", 10)
-    run = KeptTraces(tmp_path)
+    run = KeptFiles(tmp_path)
 
     assert [kept(tmp_path, "w", side, 4, run) for side in ("base", "head")] == [
         "w.base.pt.trace.json.gz",
@@ -39,14 +39,25 @@ def test_an_older_trace_and_a_link_are_removed_before_the_launch(tmp_path):
     link = tmp_path / "w.base.pt.trace.json.gz"
     link.symlink_to(victim)
 
-    KeptTraces(tmp_path).find_place("w", "base")
+    KeptFiles(tmp_path).find_place("w", "base")
 
     assert not link.is_symlink()
     assert victim.read_text() == "mine"
 
 
+def test_what_cannot_be_removed_is_said(tmp_path):
+    (tmp_path / "w.base.pt.trace.json.gz").mkdir()
+    run = KeptFiles(tmp_path)
+
+    place = run.find_place("w", "base")
+    profile = run.limit(StepProfile(steps=2), place)
+
+    assert place == ""
+    assert "cannot be removed" in profile.missing["trace_file"]
+
+
 def test_a_trace_that_is_gone_is_said(tmp_path):
-    run = KeptTraces(tmp_path)
+    run = KeptFiles(tmp_path)
     place = run.find_place("w", "base")
 
     profile = run.limit(StepProfile(steps=2, trace_file="w.base.pt.trace.json.gz"), place)
@@ -55,7 +66,7 @@ def test_a_trace_that_is_gone_is_said(tmp_path):
 
 
 def test_nothing_is_kept_without_a_folder():
-    run, profile = KeptTraces(None), StepProfile(steps=2)
+    run, profile = KeptFiles(None), StepProfile(steps=2)
 
     assert run.find_place("w", "base") == ""
     assert run.limit(profile, "") is profile

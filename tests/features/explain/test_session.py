@@ -226,12 +226,3 @@ def test_what_kept_one_pair_from_being_compared_is_not_profiled_again(explained)
 
     assert profiled(launches) == [("base", "a"), ("head", "a")]
     assert [len(of_workload.pairs) for of_workload in run.profiled] == [1]
-
-
-def test_a_trace_that_cannot_be_removed_is_said(explained, tmp_path):
-    (tmp_path / "a.base.pt.trace.json.gz").mkdir()
-
-    run = explained(Launches(profiling), "a", traces=tmp_path)
-
-    assert run.profiled[0].pairs == ()
-    assert "a.base.pt.trace.json.gz: cannot be removed: " in run.profiled[0].trouble
