@@ -33,7 +33,7 @@ settings.load_profile("steady")
 
 # Tests of these folders run real processes by real clocks, and a busy machine can stop each of them
 # for seconds. A test that fails runs once more; the last lines of pytest name it as "rerun".
-RERUN = {"integration", "gpu", "e2e"}
+RERUN = {"integration", "gpu", "e2e", "explain"}
 
 # A shell starts background jobs (`make test &`) with SIGINT ignored; their children inherit that.
 # The children of tests must be interrupted as they are by Ctrl-C on a terminal. nohup has them

@@ -114,10 +114,15 @@ def test_a_library_with_several_callers_shares_out_its_time_and_not_the_reposito
     exec(compile(source.read_text(), str(source), "exec"), names)
     code = AuthorCode(str(tmp_path))
 
-    graph = functions.profile_step(
-        lambda: [names[name]() for name in ("few", "many", "orders")], code
-    )
-    own_s = {getattr(name, "function", ""): graph.function_s(name) for name in [*graph.nodes]}
+    def profile():
+        graph = functions.profile_step(
+            lambda: [names[name]() for name in ("few", "many", "orders")], code
+        )
+        return {getattr(name, "function", ""): graph.function_s(name) for name in [*graph.nodes]}
+
+    # The least of several: on a busy machine one of them may have been interrupted.
+    every = [profile() for _ in range(10)]
+    own_s = {name: min(each[name] for each in every) for name in ("few", "many", "orders", "key")}
 
     assert 20 * own_s["few"] < own_s["many"]
     # What the key takes is its own, also where `sorted` calls it.
