@@ -59,7 +59,7 @@ def find_features() -> dict[str, Feature]:
     modules = {
         each.name: importlib.import_module(f"ci_perf.features.{each.name}") for each in folders
     }
-    return {name: module.FEATURE for name, module in modules.items() if hasattr(module, "FEATURE")}
+    return {name: module.FEATURE for name, module in modules.items()}
 
 
 def find_commands() -> dict[str, FeatureCommand]:

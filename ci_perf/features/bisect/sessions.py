@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ci_perf import session, worktree
 from ci_perf.errors import BusyError, CannotWriteError, CiPerfError, EngineError
-from ci_perf.features.explain import command
+from ci_perf.features.explain import explain
 from ci_perf.features.explain.answer import ExplainedWorkloads
 from ci_perf.gate import Notify, commits, measure, run_summary, runners
 from ci_perf.gate.options import MeasureOptions
@@ -159,7 +159,7 @@ class BisectSessions:
         with worktree.commit_of(self._options.root, culprit) as checkout:
             own = commits.options_of(self._options, checkout)
             asked = dataclasses.replace(own, against=parent, budget_s=own.explain_s)
-            return command.explain_now(asked, notify=_silent, listener=self._listener())
+            return explain.explain_now(asked, notify=_silent, listener=self._listener())
 
     def run(self, commit: str, base: Checkout, judge: PairsJudge) -> Run:
         """Launch a commit beside a base. Raises CiPerfError; an interrupted run says so."""

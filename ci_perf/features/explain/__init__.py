@@ -7,7 +7,7 @@ FEATURE = Feature(
         "explain": FeatureCommand(
             group="Every day",
             does="Say why workloads moved, or what a step of them does and waits for.",
-            target="ci_perf.features.explain.cli_command:explain_command",
+            target="ci_perf.features.explain.command:explain_command",
         )
     },
     functions={"explain": "ci_perf.features.explain.api:explain"},

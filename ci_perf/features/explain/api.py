@@ -28,7 +28,7 @@ def explain(
     `traces` gets their traces, taken as `tracing` says, `snapshot` what CUDA's memory holds. The
     other `options` are those of `measure`.
     """
-    from ci_perf.features.explain import command
+    from ci_perf.features.explain import explain
     from ci_perf.gate import arguments
     from ci_perf.model.task import Tracing
 
@@ -38,7 +38,7 @@ def explain(
         measuring = arguments.measure_options(
             root, {"budget_s": 300.0, **options}, select=arguments.names_of(select)
         )
-        return command.explain_now(
+        return explain.explain_now(
             measuring, notify=notify or say_nothing, listener=listener or Listener()
         )
     if options.get("against") is not None:
@@ -47,7 +47,7 @@ def explain(
     if options.get("traces") or options.get("snapshot") or has_tracing:
         said = "--traces, --snapshot, --steps, --stacks, --activities"
         raise UsageError(f"{said}: expected none with a run, which launches nothing")
-    return command.explain_run(
+    return explain.explain_run(
         arguments.run_of(root, run),
         arguments.names_of(select),
         arguments.folders_of(

@@ -1,214 +1,106 @@
-"""Say why workloads of a run moved, or profile them now: what they do, and what limits them."""
+"""The command that says why workloads moved, or what limits them: `explain`."""
 
-import math
-import statistics
-import time
-from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, get_args
 
-import msgspec
+import click
 
-from ci_perf import session
-from ci_perf.errors import CiPerfError, UsageError
-from ci_perf.features.explain import causes, limits
-from ci_perf.features.explain.answer import ExplainedWorkload, ExplainedWorkloads, StepChange
-from ci_perf.features.explain.kept_files import (
-    KeptFiles,
-    describe_files,
-    list_sides,
-    prepare_folder,
+import ci_perf
+from ci_perf.cli import console, following, measure_options, options, reports
+from ci_perf.errors import UsageError
+from ci_perf.model import codec
+from ci_perf.model.task import Activity, Tracing
+
+
+@click.command("explain")
+@click.argument("names", nargs=-1, metavar="[RUN.json] [WORKLOAD]...")
+@measure_options.measuring(
+    "against",
+    "wait_s",
+    "budget_s",
+    "traces",
+    select=False,
+    against={
+        "help": "Profile the merge base with REF (a branch, tag or commit), too, base and head in "
+        "turns."
+    },
+    budget_s={"default": 300.0, "help": "How long all profiling may take."},
 )
-from ci_perf.features.explain.launches import mean_of_pairs
-from ci_perf.features.explain.model import (
-    ProfiledPair,
-    ProfiledPairs,
-    StepProfile,
+@click.option(
+    "--steps",
+    type=click.IntRange(0, 1000),
+    default=0,
+    help="How many steps torch.profiler traces at most; by default as many as there is time for, "
+    "20 at most.",
 )
-from ci_perf.features.explain.order import RowMove
-from ci_perf.features.explain.session import Explaining
-from ci_perf.gate import Notify, compare, measure
-from ci_perf.gate.commit_suite import RepositoryFolders
-from ci_perf.gate.options import MeasureOptions
-from ci_perf.model.comparison import Change, Interval
-from ci_perf.model.run import Run
-from ci_perf.model.task import Task
-from ci_perf.session import Listener, MachineChecks, recording
-from ci_perf.session.machine import describe, held
-from ci_perf.session.runner import SessionRunner
-from ci_perf.system import signals
-
-_SHORTEST_S: Final = 1e-12
-# The logarithm of the largest ratio that is shown: a profile that lies may have any step.
-_LARGEST: Final = 20.0
-
-
-def explain_run(
-    source: Run | Path,
-    select: Collection[str],
-    folders: RepositoryFolders,
+@click.option(
+    "--stacks",
+    is_flag=True,
+    help="Put Python stacks into the traces: for people, as its times say little.",
+)
+@click.option(
+    "--activities",
+    type=click.Choice(get_args(Activity)),
+    multiple=True,
+    help="What torch.profiler traces; by default all that the device has.",
+)
+@click.option(
+    "--snapshot",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Keep a snapshot of CUDA's memory of the first launch of each side, for "
+    "pytorch.org/memory_viz: WORKLOAD.head.memory.pickle; and print torch's memory summary.",
+)
+@click.option(
+    "--operators",
+    is_flag=True,
+    help="List the operators of a step, too: calls, CPU time, GPU time, how long the host waits.",
+)
+@options.table_format
+@options.output
+def explain_command(
     *,
-    notify: Notify,
-) -> ExplainedWorkloads:
-    """Judge a run, and return what explains its rows; of the workloads `select`, all without any.
+    measuring: dict[str, Any],
+    names: tuple[str, ...],
+    steps: int,
+    stacks: bool,
+    activities: tuple[Activity, ...],
+    snapshot: Path | None,
+    operators: bool,
+    format: str | None,  # noqa: A002  the option's name, and that of its environment variable
+    output: Path | None,
+) -> None:
+    """Say why workloads moved, or what a step of them does and waits for.
 
-    A workload is selected by its whole id, or by the part before the first dot. Raises
-    InvalidFileError and UsageError: no such workload in the run.
+    With RUN.json, which `ci-perf check --against` wrote, explains what that run has profiled, and
+    launches nothing. Without a run, profiles the workloads now: with --against the merge base and
+    the head in turns, whatever their verdict; else the head alone. Nothing is judged: the exit code
+    is 0.
     """
-    run, label = compare.read_run(source)
-    ids = dict.fromkeys(
-        (
-            *(each.workload for each in run.measured),
-            *(each.workload for each in run.failed),
-            *(each.workload for each in run.same),
-        )
+    run, select = _run_file(names)
+    against = measuring["against"]
+    reports.check_target(None, output, inputs=[] if run is None else [run])
+    if run is not None and against is not None:
+        raise UsageError(f"--against {against}: expected none with {run}, which has its own base")
+    explained = ci_perf.explain(
+        select,
+        **measuring,
+        run=run,
+        tracing=Tracing(steps=steps, stacks=stacks, activities=activities),
+        snapshot=snapshot,
+        notify=console.say,
+        listener=following.listener(),
     )
-    names = {name: {name, name.partition(".")[0]} for name in ids}
-    for wanted in select:
-        if not any(wanted in known for known in names.values()):
-            known_names = ", ".join(names) or "none"
-            raise UsageError(f"{label}: no workload {wanted!r}; found: {known_names}")
-    comparison = compare.with_baselines(run, folders, label=label, fail_on=None, notify=notify)
-    rows = [row for row in comparison.rows if isinstance(row, Change) and row.explanation]
-    heads = {each.workload: each.pairs[0].head for each in run.profiled if each.pairs}
-    trouble = "the run did not profile it: its pairs prove no change, or --explain 0s was given"
-    if run.interleaved is None:
-        trouble = "the run was measured without --against: no base was profiled"
-    return ExplainedWorkloads(
-        suite=run.suite,
-        base=run.interleaved.source.commit or "" if run.interleaved else "",
-        workloads=tuple(
-            ExplainedWorkload(
-                workload=name,
-                rows=tuple(row for row in rows if row.workload == name),
-                profile=heads.get(name),
-                trouble="" if name in heads else trouble,
-            )
-            for name, known in names.items()
-            if known & set(select)
-            or not (select or (name not in heads and all(row.workload != name for row in rows)))
-        ),
-    )
+    if format == "json":
+        console.emit(codec.encode(explained), output=output)
+        return
+    from ci_perf.features.explain import page
+
+    reports.emit_page(page.build_page(explained, operators=operators), format, output)
 
 
-def explain_now(
-    options: MeasureOptions, *, notify: Notify, listener: Listener
-) -> ExplainedWorkloads:
-    """Profile workloads, with `options.against` on both sides; nothing is timed or judged.
-
-    All launches together take about `options.budget_s` at most. Raises UsageError,
-    InvalidFileError and other CiPerfErrors, and KeyboardInterrupt.
-    """
-    plan = measure.plan(options)
-    files = (
-        KeptFiles(prepare_folder(options.traces)),
-        KeptFiles(prepare_folder(options.snapshot), "snapshot"),
-    )
-    identity = session.new_identity()
-    device = plan.device if options.device == "auto" else options.device
-    profiles: dict[str, StepProfile | str] = {}
-    with measure.launching(plan, options, identity, notify) as (ending, checkout, launcher):
-        base = measure.set_up(plan, checkout, launcher, ending, notify)
-        if base and base.trouble:
-            raise CiPerfError(base.trouble)
-        with measure.followed(listener), signals.noted() as interrupts:
-            ending.check()
-            machine = describe(plan, launcher, device, interrupts)
-            timeout_s = options.lock_timeout_s
-            with held(machine, plan, identity, listener, interrupts, timeout_s=timeout_s):
-                runner = SessionRunner(
-                    plan,
-                    launcher,
-                    listener,
-                    interrupts,
-                    machine,
-                    wait_s=0.0,
-                    checks=MachineChecks(),
-                    clock=time.monotonic,
-                    checkout=base,
-                )
-                tasks = {
-                    each.id: msgspec.structs.replace(runner.task(each, 0), tracing=options.tracing)
-                    for each in plan.workloads
-                }
-                explaining = Explaining(listener, runner.profile, clock=time.monotonic, files=files)
-
-                def find_sides(workload: str) -> tuple[Task, Task] | None:
-                    assert base is not None
-                    other = recording.of_other_side(tasks[workload], base)
-                    return None if other is None else (other, tasks[workload])
-
-                if base is not None:
-                    explaining.profile_pairs(list(tasks), find_sides, options.budget_s)
-                else:
-                    end = time.monotonic() + options.budget_s
-                    for name, task in tasks.items():
-                        left_s = end - time.monotonic()
-                        profiles[name] = explaining.profile_alone(task, left_s)
-    pairs = tuple(explaining.pairs.values())
-    alone = [(name, each) for name, each in profiles.items() if isinstance(each, StepProfile)]
-    sides = [*list_sides(pairs), *alone]
-    for line in (
-        *describe_files(options.traces, sides),
-        *describe_files(options.snapshot, sides, "snapshot"),
-    ):
-        notify(line)
-    commit = "" if checkout is None else checkout.source.commit or ""
-    workloads = (*map(explain_pairs, pairs), *_explain_alone(profiles))
-    return ExplainedWorkloads(suite=plan.suite, base=commit, workloads=workloads)
-
-
-def _explain_alone(profiles: dict[str, StepProfile | str]) -> Iterator[ExplainedWorkload]:
-    """Yield what limits the steps of workloads that were profiled without a base."""
-    for name, profile in profiles.items():
-        if isinstance(profile, str):
-            yield ExplainedWorkload(workload=name, trouble=profile)
-        else:
-            yield ExplainedWorkload(
-                workload=name,
-                profile=profile,
-                limits=None if profile.absent else limits.find_limits(profile),
-                trouble=profile.absent,
-            )
-
-
-def explain_pairs(sides: ProfiledPairs) -> ExplainedWorkload:
-    """Explain the pairs of a workload that nobody has judged, by how far their own steps differ.
-
-    Where the change of the steps is resolved, causes have shares of it.
-    """
-    change, move = compare_steps(sides.pairs), None
-    if change is not None and change.is_resolved:
-        error = (change.interval.high - change.interval.low) / 2 / abs(change.ratio - 1)
-        move = RowMove(change.base_s * (change.ratio - 1), error)
-    is_gain = move is not None and move.delta < 0
-    explanation = causes.explain(sides, is_gain=is_gain, move=move)
-    return ExplainedWorkload(
-        workload=sides.workload,
-        explanation=explanation,
-        step=change,
-        profile=sides.pairs[0].head if sides.pairs else None,
-        trouble=sides.trouble,
-    )
-
-
-def compare_steps(pairs: Iterable[ProfiledPair]) -> StepChange | None:
-    """Return how the steps of both sides compare; `None` of fewer than three pairs that timed them.
-
-    Steps that nothing watches are timed in each launch that profiles. They are few, and so say less
-    than the pairs of a check. The ratio is the geometric mean over the pairs, its bounds are those
-    of 95 % by Student's t.
-    """
-    steps = [(pair.base.step_s or 0.0, pair.head.step_s or 0.0) for pair in pairs]
-    known = [(base, head) for base, head in steps if min(base, head) > _SHORTEST_S]
-    mean = mean_of_pairs([math.log(head / base) for base, head in known])
-    if mean is None or abs(mean.value) > _LARGEST:
-        return None
-    low, high = max(mean.value - mean.half, -_LARGEST), min(mean.value + mean.half, _LARGEST)
-    return StepChange(
-        base_s=statistics.median(base for base, _ in known),
-        head_s=statistics.median(head for _, head in known),
-        ratio=math.exp(mean.value),
-        interval=Interval(low=math.exp(low), high=math.exp(high)),
-        pairs=len(known),
-    )
+def _run_file(names: tuple[str, ...]) -> tuple[Path | None, tuple[str, ...]]:
+    """Tell the file of a run from names of workloads, which end with no ".json"."""
+    if names and names[0].endswith(".json"):
+        return Path(names[0]), names[1:]
+    return None, names

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from ci_perf.features.explain import command
+from ci_perf.features.explain import explain
 from ci_perf.features.explain.model import (
     Allocation,
     MemoryUse,
@@ -17,7 +17,7 @@ ADDED = a_use("aten::sin", 4, "added", call_s=2e-3)
 
 
 def explained(profiled):
-    answer = command.explain_pairs(profiled)
+    answer = explain.explain_pairs(profiled)
     return answer.step, answer.explanation
 
 

@@ -10,7 +10,7 @@ PACKAGE = Path(__file__).parents[3] / "ci_perf"
 # is read by the task that started it; what Ray prints in the controller is kept off stdout.
 ALLOWED = {"cli", "measuring", "__main__.py"}
 # A feature has a command, and Ray prints what it thinks of its nodes.
-ALLOWED_IN_FEATURES = {"command.py", "cli_command.py", "ray.py"}
+ALLOWED_IN_FEATURES = {"command.py", "ray.py"}
 WRITERS = {("sys", "stdout"), ("sys", "stderr"), ("click", "echo"), ("click", "secho")}
 
 
