@@ -10,7 +10,6 @@ that large. The exit code is 1 where one is larger than `MOST`.
 
 import contextlib
 import os
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -47,14 +46,14 @@ def count_entered(entered: set[tuple[str, str, int]]) -> Iterator[None]:
 
 
 def call_cli() -> None:
-    """Run the command line of this process, and print what it entered."""
+    """Run the command line of this process, and print on stderr what it entered."""
     from ci_perf.cli.main import cli
 
     entered: set[tuple[str, str, int]] = set()
     with count_entered(entered), contextlib.suppress(SystemExit):
         cli(prog_name="ci-perf", standalone_mode=False)
     for file, name, line in sorted(entered):
-        print("entered", file.removeprefix(PACKAGE), name, line)
+        print("entered", file.removeprefix(PACKAGE), name, line, file=sys.stderr)
 
 
 def check() -> set[tuple[str, str]]:
@@ -67,23 +66,11 @@ def check() -> set[tuple[str, str]]:
         file = repository.root / "workloads/product.py"
         file.write_text(file.read_text() + "# Another comment.\n")
         repository.commit()
-        environment = {
-            **os.environ,
-            "PYTHONPATH": str(ROOT),
-            "CI_PERF_CHECK_WAIT": "0s",
-            "CI_PERF_LOCK_DIR": folder,  # another check of this machine may go on
-        }
-        done = subprocess.run(
-            [sys.executable, "-m", "benchmarks.flow", "check", "--against", "main", "--all"],
-            cwd=repository.root,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
+        said = repository.run(
+            *(sys.executable, "-m", "benchmarks.flow", "check", "--against", "main", "--all"),
+            *("--wait", "1s"),  # and however long another check of this machine takes
         )
-    if done.returncode:
-        raise SystemExit(f"the check of benchmarks.flow: {done.stderr}")
-    rows = [line.split() for line in done.stdout.splitlines() if line.startswith("entered ")]
+    rows = [line.split() for line in said.splitlines() if line.startswith("entered ")]
     return {(module, f"{name}:{line}") for _, module, name, line in rows}
 
 

@@ -38,13 +38,14 @@ class Repository:
 
     def git(self, *arguments: str) -> str:
         """Run git; return what it says on stderr."""
-        return self._run("git", *arguments)
+        return self.run("git", *arguments)
 
     def ci_perf(self, *arguments: str) -> str:
-        """Run ci-perf; return what it says on stderr. Wrong use ends the benchmark."""
-        return self._run(sys.executable, "-P", "-m", "ci_perf", *arguments)
+        """Run ci-perf; see `run`."""
+        return self.run(sys.executable, "-P", "-m", "ci_perf", *arguments)
 
-    def _run(self, *command: str) -> str:
+    def run(self, *command: str) -> str:
+        """Run a command; return what it says on stderr. Wrong use ends the benchmark."""
         done = subprocess.run(
             command,
             cwd=self.root,
