@@ -76,9 +76,10 @@ class Launch:
 
     @property
     def environment(self):
+        paths = (str(self.modules), str(ROOT), str(WORKLOADS), os.environ.get("PYTHONPATH"))
         return {
             **os.environ,
-            "PYTHONPATH": os.pathsep.join([str(self.modules), str(ROOT), str(WORKLOADS)]),
+            "PYTHONPATH": os.pathsep.join(filter(None, paths)),
             "OMP_NUM_THREADS": "1",
             "PYTHONUNBUFFERED": "1",
         }

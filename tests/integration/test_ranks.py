@@ -307,6 +307,7 @@ def test_a_rank_that_dies_within_a_step_makes_one_clear_failure(launch, tmp_path
 
 @pytest.mark.gpu
 def test_a_rank_on_a_gpu_is_connected_by_nccl(launch):
+    pytest.importorskip("transformers")
     parameters = {"model": "tiny", "strategy": "ddp", "batch": 2, "seq": 8, "world_size": 1}
     file = WORKLOADS / "bert_base_finetune.py"
     launch.planned(file, world_size=1, parameters=parameters, device="cuda:0")
@@ -321,6 +322,7 @@ def test_a_rank_on_a_gpu_is_connected_by_nccl(launch):
 
 @pytest.mark.gpu
 def test_data_parallel_on_a_gpu_is_a_process_of_its_own(launch):
+    pytest.importorskip("transformers")
     parameters = {"model": "tiny", "strategy": "data_parallel", "batch": 2, "seq": 8}
     file = WORKLOADS / "bert_base_finetune.py"
     launch.planned(file, world_size=1, parameters=parameters, device="cuda:0", start="process")
