@@ -19,7 +19,9 @@ class Repository:
             **{key: value for key, value in os.environ.items() if not key.startswith("CI_PERF_")},
             "XDG_CACHE_HOME": str(root / "cache"),
             "GIT_CONFIG_GLOBAL": os.devnull,
-            "PYTHONPATH": str(Path(__file__).parents[1]),
+            "PYTHONPATH": os.pathsep.join(
+                filter(None, (str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH")))
+            ),
         }
         self.git("init", "--quiet", "--initial-branch=main")
 
