@@ -148,15 +148,13 @@ class Recorder(Listener):
 class Suspects:
     """A judge of pairs: `undecided` answers for each run so far; nothing was accepted.
 
-    `launches` are those of the head that each workload starts with; of `moved`, pairs have
-    proven a change, and `verdict` is what is told then.
+    `launches` are those of the head that each workload starts with, `verdict` is what is told.
     """
 
-    def __init__(self, undecided, launches=None, moved=(), verdict=None):
+    def __init__(self, undecided, launches=None, verdict=None):
         self._verdict = verdict
         self._undecided = undecided
         self._launches = launches
-        self._moved = moved
 
     def first_launches(self, _plan, _machine):
         return self._launches
@@ -164,9 +162,6 @@ class Suspects:
     def undecided(self, run):
         names, suspects = self._undecided(run)
         return names if isinstance(names, dict) else dict.fromkeys(names, 2.0), suspects
-
-    def moved(self, _run):
-        return self._moved
 
     def verdict(self, _run):
         return self._verdict

@@ -15,7 +15,7 @@ from ci_perf.judging import gate_changes, suite_rules, summarise
 from ci_perf.judging.compare import compare as compare_summaries
 from ci_perf.judging.compare import first_launches, undecided
 from ci_perf.judging.policy import limits_on
-from ci_perf.model.comparison import Change, Comparison, Verdict
+from ci_perf.model.comparison import Comparison
 from ci_perf.model.environment import Machine
 from ci_perf.model.gate_change import BaselineEdit
 from ci_perf.model.run import Run, is_same_code
@@ -24,9 +24,6 @@ from ci_perf.model.summary import Summary
 from ci_perf.program.tree_sources import FolderTree
 from ci_perf.program.trees import IncomparableError, Tree
 from ci_perf.system import files
-
-# Whose rows are explained: also those of which pairs have said a little less than "proven".
-_MOVED = frozenset({Verdict.REGRESSED, Verdict.LIKELY_SLOWER, Verdict.IMPROVED})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,11 +140,6 @@ class BaselineJudge:
         """See PairJudge."""
         basis = self._read(run.environment.hard, run.suite)
         return _compared(basis.history, summarise.run(run, label=""), basis.rules)
-
-    def moved(self, run: Run) -> tuple[str, ...]:
-        """See PairJudge."""
-        proven = (row for row in self.verdict(run).rows if isinstance(row, Change) and row.pairs)
-        return tuple(dict.fromkeys(row.workload for row in proven if row.verdict in _MOVED))
 
     def accepted(self, run: Run) -> dict[str, tuple[str, ...]]:
         """See PairJudge."""

@@ -5,7 +5,7 @@ import datetime as dt
 import time
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
@@ -15,8 +15,10 @@ from ci_perf.features.explain.kept_files import KeptFiles
 from ci_perf.features.explain.session import Explaining
 from ci_perf.judging.earlier_checks import Before
 from ci_perf.launch import Launcher
+from ci_perf.measuring import distrust
 from ci_perf.model import run as runs
 from ci_perf.model.baseline import Calibration
+from ci_perf.model.comparison import Change, Comparison, Verdict
 from ci_perf.model.run import Source
 from ci_perf.model.suite import LARGEST_LIMIT, Plan
 from ci_perf.model.task import MachineDescription
@@ -44,49 +46,6 @@ __all__ = [
     "measure",
     "new_identity",
 ]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Record:
-    """What is known of a run before it begins."""
-
-    plan: Plan
-    machine: MachineDescription
-    identity: str
-    source: Source
-    started: dt.datetime
-    start: float
-    before: Before
-
-    def run(
-        self,
-        runner: SessionRunner,
-        interleaving: Interleaving | None = None,
-        recording: SessionPrograms | None = None,
-        explaining: Explaining | None = None,
-    ) -> runs.Run:
-        """Return the run as far as it has come."""
-        run = runs.Run(
-            tool=runs.Tool(version=__version__),
-            id=self.identity,
-            started_at=self.started.isoformat(timespec="seconds").replace("+00:00", "Z"),
-            duration_s=round(time.monotonic() - self.start, 3),
-            source=self.source,
-            suite=self.plan.suite,
-            selection=self.plan.selection,
-            environment=self.machine.environment,
-            validity=validity_of(distinct(runner.reasons)),
-            canaries=tuple(runner.canaries),
-            measured=runner.measured(),
-            failed=runner.failed(),
-            interleaved=interleaving.described() if interleaving else None,
-            paired=interleaving.paired() if interleaving else (),
-            same=recording.same if recording else (),
-            touched=recording.touched if recording else (),
-            programs=tuple(recording.programs) if recording else (),
-            profiled=tuple(explaining.pairs.values()) if explaining else (),
-        )
-        return self.before.joined(run)
 
 
 def new_identity() -> str:
@@ -125,100 +84,122 @@ def measure(
         machine = describe(plan, launcher, device, interrupts)
         plan, against = _completed_sides(plan, against, baselines, machine)
         plan = _routed(plan, against, machine)
-        record = _Record(
+        session = _Session(
             plan=plan,
+            launcher=launcher,
+            listener=listener,
+            interrupts=interrupts,
             machine=machine,
             identity=identity,
             source=git.source(Path(plan.root)),
-            started=now(),
-            start=time.monotonic(),
+            against=against,
             before=against.before if against else Before(),
+            wait_s=wait_s,
+            checks=checks,
+            clock=clock,
+            started=now(),
         )
-        moved = record.before.moved(record.source)
-        recording = (
-            SessionPrograms(plan.workloads, machine, prover, listener, moved=moved)
-            if prover
-            else None
-        )
-        launching = _Launching(
-            record, launcher, listener, interrupts, against, recording, wait_s, checks, clock
-        )
-        if not launching.plan().workloads:
-            return launching.go()
+        if prover:
+            moved = session.before.moved(session.source)
+            session.programs = SessionPrograms(
+                plan.workloads, machine, prover, listener, moved=moved
+            )
+        if not session.plan_to_launch().workloads:
+            return session.launch()
         with held(machine, plan, identity, listener, interrupts, timeout_s=lock_timeout_s):
-            launching.record = dataclasses.replace(record, started=now(), start=time.monotonic())
-            return launching.go()
+            session.started, session.start = now(), time.monotonic()
+            return session.launch()
 
 
-@dataclass(slots=True)
-class _Launching:
-    """What is launched, once the machine is known."""
+# Whose rows are explained: also those of which pairs have said a little less than "proven".
+_MOVED = frozenset({Verdict.REGRESSED, Verdict.LIKELY_SLOWER, Verdict.IMPROVED})
 
-    record: _Record
+
+@dataclass(slots=True, kw_only=True)
+class _Session:
+    """What is known before anything is launched, and what launches it."""
+
+    plan: Plan
     launcher: Launcher
     listener: Listener
     interrupts: Interrupts
+    machine: MachineDescription
+    identity: str
+    source: Source
     against: Against | None
-    recording: SessionPrograms | None
+    before: Before
     wait_s: float | None
     checks: MachineChecks
     clock: Callable[[], float]
+    started: dt.datetime
+    start: float = field(default_factory=time.monotonic)
+    programs: SessionPrograms | None = None
 
-    def plan(self) -> Plan:
-        """Return the plan without the workloads that need no launch, as far as is known."""
-        whole = self.record.plan
-        if self.recording is None:
-            return whole
-        left = self.recording.to_measure(whole.workloads)
-        return msgspec.structs.replace(whole, workloads=left)
+    def launch(self) -> runs.Run:
+        """Launch what has to be launched, and return the run.
 
-    def go(self) -> runs.Run:
-        """Launch what has to be launched, and return the run."""
-        record, recording = self.record, self.recording
-        self._ask_base()
-        plan = self.plan()
+        Rounds of the head come first, then pairs with the base, then launches that explain. An
+        interrupt that comes after the verdict was told ends what explains it, and no more.
+        """
+        self._record_base()
+        plan = self.plan_to_launch()
         runner = self._runner(plan)
-        interleaving = self._interleaving(plan, runner)
+        pairs = self._interleaving(plan, runner)
         files = KeptFiles(self.against.traces if self.against else None)
         explaining = Explaining(self.listener, runner.profile, clock=self.clock, files=(files,))
-
-        def launch_pairs() -> None:
-            if interleaving:
-                interleaving.go(lambda: record.run(runner, interleaving, recording))
-
-        def then() -> None:
-            launch_pairs()
+        if not plan.workloads:
+            # Pairs of no workload: they describe the base that the head is the same as.
+            self._launch_pairs(runner, pairs)
+            return self._run_so_far(runner, pairs)
+        verdict = None
+        try:
+            runner.launch_rounds()
+            self._launch_pairs(runner, pairs)
             self.interrupts.check()
-            run = record.run(runner, interleaving, recording)
-            moved = self._moved(run)
-            explaining_s = (self.against.explain_budget_s or 0.0) if self.against and moved else 0.0
-            is_told = self._tell_verdict(run, explaining_s)
-            try:
-                if interleaving and moved:
-                    sides = interleaving.tasks_of_own_files
-                    explaining.profile_pairs(moved, sides, explaining_s)
-                if recording:
-                    tasks = [runner.task(workload, 0) for workload in plan.workloads]
-                    recording.record(record.identity, runner.measured(), tasks, runner.outcome)
-                self.interrupts.check()
-            except KeyboardInterrupt:
-                if not is_told:
-                    raise
-                self.interrupts.came = False  # it ends what explains the verdict, and no more
+            run = self._run_so_far(runner, pairs)
+            verdict = self.against.judge.verdict(run) if self.against else None
+            moved: list[str] = []
+            explain_s = 0.0
+            if self.against and verdict and self.against.explain_budget_s is not None:
+                moved = find_moved(run, verdict)
+                explain_s = self.against.explain_budget_s if moved else 0.0
+            if verdict is not None:
+                self.listener.decided(verdict, explain_s)
+            if pairs and moved:
+                explaining.profile_pairs(moved, pairs.tasks_of_own_files, explain_s)
+            if self.programs:
+                tasks = [runner.task(workload, 0) for workload in plan.workloads]
+                self.programs.record(self.identity, runner.measured(), tasks, runner.outcome)
+            self.interrupts.check()
+        except KeyboardInterrupt:
+            self.interrupts.came = verdict is None
+        if self.interrupts.came:
+            runner.reasons.append(distrust.INTERRUPTED)
+        return self._run_so_far(runner, pairs, explaining)
 
-        if plan.workloads:
-            runner.measure(then)
-        else:
-            launch_pairs()  # of no workload: it describes the base that the head is the same as
-        return record.run(runner, interleaving, recording, explaining)
+    def plan_to_launch(self) -> Plan:
+        """Return the plan without the workloads that need no launch, as far as is known."""
+        if self.programs is None:
+            return self.plan
+        left = self.programs.to_measure(self.plan.workloads)
+        return msgspec.structs.replace(self.plan, workloads=left)
 
-    def _ask_base(self) -> None:
+    def _record_base(self) -> None:
         """Record the base of every workload of which nothing is known. See SessionPrograms."""
-        if self.recording is not None and self.against is not None:
-            whole = self.record.plan
-            runner = self._runner(whole)
-            tasks = [runner.task(workload, 0) for workload in whole.workloads]
-            self.recording.ask_base(self.against.checkout, tasks, runner.outcome)
+        if self.programs is not None and self.against is not None:
+            runner = self._runner(self.plan)
+            tasks = [runner.task(workload, 0) for workload in self.plan.workloads]
+            self.programs.ask_base(self.against.checkout, tasks, runner.outcome)
+
+    def _launch_pairs(self, runner: SessionRunner, pairs: Interleaving | None) -> None:
+        """Launch base and head in turns, and have each pair judged. Raises KeyboardInterrupt."""
+        if pairs is None:
+            return
+        pairs.read_accepted(self._run_so_far(runner, pairs))
+        pairs.begin(self._run_so_far(runner, pairs))
+        while workload := pairs.choose_next():
+            pairs.launch(workload)
+            pairs.judge(self._run_so_far(runner, pairs))
 
     def _runner(self, plan: Plan) -> SessionRunner:
         return SessionRunner(
@@ -226,7 +207,7 @@ class _Launching:
             self.launcher,
             self.listener,
             self.interrupts,
-            self.record.machine,
+            self.machine,
             wait_s=self.wait_s,
             checks=self.checks,
             clock=self.clock,
@@ -242,24 +223,49 @@ class _Launching:
             self.listener,
             self.against,
             self.checks,
-            seed=self.record.identity,
+            seed=self.identity,
             clock=self.clock,
         )
 
-    def _moved(self, run: runs.Run) -> list[str]:
-        """Name the workloads to explain: those that pairs have proven to move."""
-        against = self.against
-        if against is None or against.explain_budget_s is None or run.validity.against(""):
-            return []
-        paired = {paired.workload for paired in run.paired if paired.pairs}
-        return [name for name in against.judge.moved(run) if name in paired]
+    def _run_so_far(
+        self,
+        runner: SessionRunner,
+        pairs: Interleaving | None,
+        explaining: Explaining | None = None,
+    ) -> runs.Run:
+        """Return the run as far as it has come."""
+        run = runs.Run(
+            tool=runs.Tool(version=__version__),
+            id=self.identity,
+            started_at=self.started.isoformat(timespec="seconds").replace("+00:00", "Z"),
+            duration_s=round(time.monotonic() - self.start, 3),
+            source=self.source,
+            suite=self.plan.suite,
+            selection=self.plan.selection,
+            environment=self.machine.environment,
+            validity=validity_of(distinct(runner.reasons)),
+            canaries=tuple(runner.canaries),
+            measured=runner.measured(),
+            failed=runner.failed(),
+            interleaved=pairs.described() if pairs else None,
+            paired=pairs.paired() if pairs else (),
+            same=self.programs.same if self.programs else (),
+            touched=self.programs.touched if self.programs else (),
+            programs=tuple(self.programs.programs) if self.programs else (),
+            profiled=tuple(explaining.pairs.values()) if explaining else (),
+        )
+        return self.before.joined(run)
 
-    def _tell_verdict(self, run: runs.Run, explaining_s: float) -> bool:
-        """Tell the verdict before what explains it, and whether there is one."""
-        verdict = self.against.judge.verdict(run) if self.against else None
-        if verdict is not None:
-            self.listener.decided(verdict, explaining_s)
-        return verdict is not None
+
+def find_moved(run: runs.Run, verdict: Comparison) -> list[str]:
+    """Name the workloads to explain, the worst first: those that pairs of the run call moved."""
+    if run.validity.against(""):
+        return []
+    paired = {paired.workload for paired in run.paired if paired.pairs}
+    moved = [row for row in verdict.rows if isinstance(row, Change) and row.verdict in _MOVED]
+    return list(
+        dict.fromkeys(row.workload for row in moved if row.pairs and row.workload in paired)
+    )
 
 
 def with_calibration(plan: Plan, calibration: Calibration | None) -> Plan:

@@ -8,7 +8,7 @@ import filecmp
 import math
 import random
 import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -99,35 +99,53 @@ class Interleaving:
         self._bases = {workload.id: _Base(workload) for workload in plan.workloads}
         self._suspects = 0
         self._incomparable = _incomparable(against.checkout, plan)
+        # The suspects, worst first, and those still undecided, each with the pairs it may need.
         self._expected: dict[str, float] = {}
+        self._undecided: dict[str, float] = {}
         self._accepted: dict[str, tuple[str, ...]] = {}
         self._start = clock()
         self._spent_s = 0.0
         self._stopped: Literal["decided", "budget", "interrupted"] = "interrupted"
 
-    def go(self, snapshot: Callable[[], Run]) -> None:
-        """Launch pairs; `snapshot` returns the run so far. Raises KeyboardInterrupt."""
-        run = snapshot()
-        if run.validity.against("") is not None:
-            self._stopped = "decided"  # nothing of this run will be judged
-            return
+    def read_accepted(self, run: Run) -> None:
+        """Ask the judge of which metrics the head has accepted a change: `begin` counts on it."""
         self._accepted = self._against.judge.accepted(run)
-        # The number of the suspects, and who comes first of equal ones, are fixed here.
-        undecided, self._suspects = self._against.judge.undecided(snapshot())
-        order, self._expected = tuple(undecided), undecided
+
+    def begin(self, run: Run) -> None:
+        """Ask the judge for the suspects: their number, and who is first of equals, is fixed here.
+
+        There is none of a run that nobody will judge.
+        """
+        if run.validity.against("") is not None:
+            return
+        self._undecided, self._suspects = self._against.judge.undecided(run)
+        self._expected = self._undecided
         self._start = self._clock()
-        left = self._to_launch(order)
-        if left:
+        if left := self._left():
             self._listener.interleaving(left, self._against.budget_s, self._forecast(left))
-        while left:
-            if self._spent_s >= self._against.budget_s:
-                self._stopped = "budget"
-                return
-            waiting = {name: self._waiting(name, undecided[name]) for name in left}
-            self._launch(self._bases[schedule.next_workload(waiting)], len(left))
-            undecided, _ = self._against.judge.undecided(snapshot())
-            left = self._to_launch(name for name in order if name in undecided)
-        self._stopped = "decided"
+
+    def choose_next(self) -> str:
+        """Return whose pair is next; "" where all is decided, or the budget spent."""
+        waiting = {name: self._waiting(name, self._undecided[name]) for name in self._left()}
+        if not waiting:
+            self._stopped = "decided"
+        elif self._spent_s >= self._against.budget_s:
+            self._stopped = "budget"
+        else:
+            return schedule.next_workload(waiting)
+        return ""
+
+    def judge(self, run: Run) -> None:
+        """Ask the judge which workloads a run with one more pair leaves undecided."""
+        self._undecided, _ = self._against.judge.undecided(run)
+
+    def _left(self) -> tuple[str, ...]:
+        """Name the undecided workloads that may be launched, worst first."""
+        return tuple(
+            name
+            for name in self._expected
+            if name in self._undecided and not self._bases[name].is_done()
+        )
 
     def described(self) -> Interleaved:
         """Say how it went so far."""
@@ -169,9 +187,6 @@ class Interleaving:
         task = recording.of_other_side(head, self._against.checkout)
         return None if task is None else (task, head)
 
-    def _to_launch(self, names: Iterable[str]) -> tuple[str, ...]:
-        return tuple(name for name in names if not self._bases[name].is_done())
-
     def _waiting(self, name: str, expected: float) -> Waiting:
         return Waiting(
             pairs=len(self._bases[name].pairs),
@@ -186,10 +201,11 @@ class Interleaving:
         warm_ups = {name: self._warm_ups(name) for name in names}
         return schedule.forecast(launches_s, self._against.budget_s, warm_ups)
 
-    def _launch(self, base: _Base, left: int) -> None:
+    def launch(self, name: str) -> None:
         """Launch the next pair of a workload, or what has to come before it."""
-        name, before = base.workload.id, len(base.pairs)
-        self._listener.pair_started(name, before + 1, left)
+        base = self._bases[name]
+        before = len(base.pairs)
+        self._listener.pair_started(name, before + 1, len(self._left()))
         if not base.is_begun:
             self._begin(base)
         if self._warm_ups(name):

@@ -96,34 +96,26 @@ class SessionRunner:
         """The device that "auto" came to."""
         return self._machine.device
 
-    def measure(self, then: Callable[[], None]) -> None:
+    def launch_rounds(self) -> None:
         """Launch process 1 of every workload, then process 2 of every workload, and so on.
 
         In turns, because a machine drifts over minutes: the processes of one workload, spread over
         the whole session, then disagree by as much as the machine does. The canaries, which say
         whether it drifted, stand before the rounds and, where these take long enough, between and
-        after them. `then` is done when all have answered: what decides who is a suspect must not
-        change while pairs are launched. An interrupt ends it all.
+        after them. Raises KeyboardInterrupt.
         """
         self.reasons += distrust.of_image(self._machine.environment.image)
+        self._await_quiet()
         processes = {p.workload.id: p.workload.protocol.processes for p in self._progress}
-        rounds = max(processes.values(), default=0)
-        try:
-            self._await_quiet()
-            self._listener.planned(processes)
-            self._ask_canaries("before")
-            begun_s = self._asked_s
-            index = 0
-            while index < rounds:
-                index = self._go_round(index)
-            # The end is compared with the beginning, so those between do not stand for it.
-            if self._clock() - begun_s >= self._checks.canaries_every_s:
-                self._ask_canaries("after")
-            then()
-        except KeyboardInterrupt:
-            self._interrupts.came = True
-        if self._interrupts.came:
-            self.reasons.append(distrust.INTERRUPTED)
+        self._listener.planned(processes)
+        self._ask_canaries("before")
+        begun_s = self._asked_s
+        index = 0
+        while index < max(processes.values(), default=0):
+            index = self._go_round(index)
+        # The end is compared with the beginning, so those between do not stand for it.
+        if self._clock() - begun_s >= self._checks.canaries_every_s:
+            self._ask_canaries("after")
 
     def _go_round(self, index: int) -> int:
         """Launch process `index` (from 0) of every workload that has not failed; return the next.

@@ -38,9 +38,6 @@ class PairJudge(Protocol):
         the chance of a false alarm.
         """
 
-    def moved(self, run: Run) -> tuple[str, ...]:
-        """Name the workloads whose row pairs have called slower or faster, the worst one first."""
-
     def verdict(self, run: Run) -> Comparison | None:
         """Judge what there is, as the report will; `None` where no report follows."""
 

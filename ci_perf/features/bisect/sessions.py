@@ -68,11 +68,6 @@ class PairsJudge:
         limits = self._of(run)
         return compare.compare(_nothing(run), head, limits=limits, tiers=self.tiers).rows
 
-    def moved(self, run: Run) -> tuple[str, ...]:
-        """Name none: only the culprit is explained, beside its parent."""
-        del run
-        return ()
-
     def verdict(self, run: Run) -> None:
         """Return none: an answer of a search is no verdict for a person. See PairJudge."""
         del run

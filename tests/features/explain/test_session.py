@@ -7,11 +7,11 @@ import pytest
 
 from ci_perf import session
 from ci_perf.features.explain.model import StepProfile
-from ci_perf.measuring import distrust
+from ci_perf.model.comparison import Verdict
 from ci_perf.model.process import NO_RESULT_IN_TIME, Phase
 from ci_perf.model.task import TaskFailure
 from tests.clocks import Clock
-from tests.comparisons import a_comparison
+from tests.comparisons import a_change, a_comparison
 from tests.sessions import (
     BOOM,
     Launches,
@@ -33,6 +33,11 @@ def profiling(side, task):
     return StepProfile(steps=STEPS[side])
 
 
+def a_verdict(*moved):
+    """What pairs say when they have proven that these workloads are slower."""
+    return a_comparison(*(a_change(name, Verdict.REGRESSED, pairs=9) for name in moved))
+
+
 @pytest.fixture
 def explained(tmp_path, monkeypatch):
     """Measure "a" and "b", one pair each, of which pairs have `moved` some."""
@@ -43,9 +48,7 @@ def explained(tmp_path, monkeypatch):
         for name in "ab":
             (folder / f"{name}.py").write_text("")
 
-    def measure(
-        launches, *moved, listener=None, explain_budget_s=300.0, traces=None, verdict=None, **more
-    ):
+    def measure(launches, *moved, listener=None, explain_budget_s=300.0, traces=None, **more):
         def undecided(run):
             done = {paired.workload for paired in run.paired if paired.pairs}
             return {name: 1.0 for name in "ab" if name not in done}, 2
@@ -60,7 +63,7 @@ def explained(tmp_path, monkeypatch):
             against=session.Against(
                 checkout=a_checkout(tmp_path),
                 budget_s=1000.0,
-                judge=Suspects(undecided, moved=moved, verdict=verdict),
+                judge=Suspects(undecided, verdict=a_verdict(*moved)),
                 explain_budget_s=explain_budget_s,
                 traces=traces,
             ),
@@ -200,23 +203,22 @@ def test_a_launch_that_outlasts_the_budget_is_not_blamed_on_the_suite(explained)
     assert "than the 10 s that were left for profiling" in run.profiled[0].trouble
 
 
-@pytest.mark.parametrize("verdict", [None, a_comparison()])
-def test_an_interrupt_keeps_what_was_profiled_and_a_verdict_that_was_told(explained, verdict):
+def test_an_interrupt_keeps_what_was_profiled_and_a_verdict_that_was_told(explained):
     def interrupt(note):
         if note == ("profiling", "b"):
             signal.raise_signal(signal.SIGTERM)
 
     heard = Recorder(interrupt)
-    run = explained(Launches(profiling), "a", "b", listener=heard, verdict=verdict)
+    run = explained(Launches(profiling), "a", "b", listener=heard)
 
     assert [(len(of_workload.pairs), of_workload.trouble) for of_workload in run.profiled] == [
         (1, ""),
         (0, "interrupted before it was profiled"),
     ]
-    assert run.validity.reasons == (() if verdict else (distrust.INTERRUPTED,))
+    assert run.validity.reasons == ()
     assert [len(paired.pairs) for paired in run.paired] == [1, 1]
-    told = [("decided", verdict, 300.0)] if verdict else []
-    assert [note for note in heard.heard if note[0] == "decided"] == told
+    told = [note for note in heard.heard if note[0] == "decided"]
+    assert told == [("decided", a_verdict("a", "b"), 300.0)]
 
 
 def test_what_kept_one_pair_from_being_compared_is_not_profiled_again(explained):

@@ -11,7 +11,11 @@ def results(**parts):
 
 def check(*rows):
     return {
-        **{"launches": 12, "wall_s": 60.0, "budget_s": 30.0, "validity": [], "seconds_of_part": 61},
+        "launches": 12,
+        "wall_s": 60.0,
+        "budget_s": 30.0,
+        "validity": [],
+        "seconds_of_part": 61,
         "mean_phases": {"import_s": 4.0},
         "rows": [
             {"workload": workload, "metric": metric, "verdict": verdict, "code": "spread"}

@@ -4,6 +4,7 @@ import shutil
 
 import pytest
 
+from ci_perf import session
 from ci_perf.baselines.accept import Mode
 from ci_perf.gate.commit_suite import RepositoryFolders
 from ci_perf.gate.compare import BaselineJudge
@@ -70,11 +71,13 @@ def test_a_unit_launches_pairs_until_they_prove_it_among_all_that_other_nodes_ma
 def test_pairs_say_what_has_moved(root):
     def moved(ratio):
         run = a_run(a_measured("mlp", *(second * ratio for second in STEADY)))
-        return judge(root).moved(in_turns(run, pairs(ratio), workload="mlp"))
+        paired = in_turns(run, pairs(ratio), workload="mlp")
+        return session.find_moved(paired, judge(root).verdict(paired))
 
-    assert moved(1.2) == moved(0.8) == ("mlp",)
-    assert moved(1.0) == ()
-    assert judge(root).moved(a_run(a_measured("mlp", *SLOW))) == ()
+    assert moved(1.2) == moved(0.8) == ["mlp"]
+    assert moved(1.0) == []
+    unpaired = a_run(a_measured("mlp", *SLOW))
+    assert session.find_moved(unpaired, judge(root).verdict(unpaired)) == []
 
 
 def test_numbers_and_limits_are_those_of_the_base_whatever_the_head_says(root):
