@@ -11,7 +11,7 @@ from hypothesis import settings
 
 from ci_perf.system import processes
 from tests import browser as browsers
-from tests import drivers
+from tests import drivers, repositories
 from tests.histories import beside
 from tests.projects import Project
 from tests.runs import BASE_COMMIT, SLOW, STEADY, a_measured
@@ -40,6 +40,13 @@ RERUN = {"integration", "gpu", "e2e", "explain"}
 # ignore that the terminal is gone.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
+@pytest.fixture
+def lone_git(monkeypatch):
+    """A git that knows nothing of the user."""
+    for name, value in repositories.ALONE.items():
+        monkeypatch.setenv(name, value)
 
 
 @pytest.fixture

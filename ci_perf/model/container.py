@@ -113,12 +113,6 @@ def parse_reference(text: str) -> Named | Local:
     return Named(name=name, repository=_repository(name), tag=tag, digest=digest)
 
 
-def is_pinned(text: str) -> bool:
-    """Whether a reference can mean no other image tomorrow. Raises ValueError: no reference."""
-    image = parse_reference(text)
-    return isinstance(image, Local) or bool(image.digest)
-
-
 def is_under(image: Named | Local, prefix: str) -> bool:
     """Whether an image comes from `prefix`: a registry, and whole words of a path in it.
 

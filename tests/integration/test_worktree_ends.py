@@ -11,6 +11,8 @@ import pytest
 from tests import repositories
 from tests.processes import is_alive, wait_for_children, wait_until
 
+pytestmark = pytest.mark.usefixtures("lone_git")
+
 # Has the base checked out, and waits.
 KEEPER = """
 import signal, sys, time
@@ -32,8 +34,6 @@ with worktree.base_of(Path.cwd(), "main") as base:
 
 @pytest.fixture
 def forked(tmp_path, monkeypatch):
-    for name, value in repositories.ALONE.items():
-        monkeypatch.setenv(name, value)
     scratch = tmp_path / "temporary"
     scratch.mkdir()
     monkeypatch.setenv("TMPDIR", str(scratch))

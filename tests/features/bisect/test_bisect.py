@@ -20,12 +20,7 @@ BROKEN = Measurement(failure="setup of the head: no compiler", output="cc: not f
 SAME = Measurement(is_same=True)
 LATE = Measurement(rows=NOISY.rows, is_out_of_time=True)
 LAST = 8
-
-
-@pytest.fixture(autouse=True)
-def _alone(monkeypatch):
-    for name, value in repositories.ALONE.items():
-        monkeypatch.setenv(name, value)
+pytestmark = pytest.mark.usefixtures("lone_git")
 
 
 @pytest.fixture(scope="module")

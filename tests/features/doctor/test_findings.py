@@ -28,45 +28,97 @@ def test_a_machine_without_a_gpu_is_fine_for_cpu_workloads():
     assert diagnosis.exit_code == ExitCode.OK
 
 
-def test_a_container_that_shows_no_gpu_is_told_how_it_would_get_one():
-    diagnosis = diagnose(
-        host=machines.a_host(container="docker"),
-        graphics=machines.no_graphics(),
-        torch=machines.a_cpu_torch(),
-    )
-
-    assert "--gpus all" in finding("no_gpu", diagnosis).next_step
+OLD = "driver on your system is too old"
+TOO_OLD = "CUDA 13.0; the driver 525.60 runs at most CUDA 12.0"
+NO_KERNEL = "no kernel image is available for execution"
+BUS = ("0000:01:00.0",)
+REFUSED = (*machines.nodes(*machines.NODES), *machines.nodes("/dev/nvidia1", usable=False))
 
 
-def test_a_gpu_without_a_driver_is_told_to_install_one():
-    diagnosis = diagnose(
-        graphics=machines.no_graphics(pci=("0000:01:00.0",), nouveau=True),
-        torch=machines.a_torch(devices=0, error="RuntimeError: Found no NVIDIA driver"),
-    )
-
-    assert codes(diagnosis) == ["no_driver", "cpu_works"]
-    assert "nouveau holds it" in finding("no_driver", diagnosis).what
-    assert "nvidia-smi" in finding("no_driver", diagnosis).next_step
+def blind(error="unknown error", **more):
+    """A torch that sees no GPU, and says this."""
+    return machines.a_torch(devices=0, error=f"RuntimeError: {error}", **more)
 
 
-def test_a_driver_that_is_installed_and_not_loaded_is_no_driver():
-    silent = machines.a_silent_nvml("driver_not_loaded")
-
-    diagnosis = diagnose(
-        graphics=machines.graphics(kernel_module=None, nvml=silent),
-        torch=machines.a_torch(devices=0, error="RuntimeError: no driver"),
-    )
-
-    assert codes(diagnosis)[0] == "no_driver"
+def silent(trouble, **more):
+    """Graphics whose driver does not answer."""
+    return machines.graphics(nvml=machines.a_silent_nvml(trouble), **more)
 
 
-def test_a_cpu_only_torch_on_a_gpu_machine_is_named_with_the_newest_cuda_it_may_have():
-    diagnosis = diagnose(torch=machines.a_cpu_torch())
+def driver(cuda, version="570.86.15", **more):
+    """Graphics whose driver runs at most this CUDA."""
+    return machines.graphics(nvml=machines.an_nvml(driver=version, cuda=cuda), **more)
 
-    assert codes(diagnosis) == ["cpu_only_torch", "cpu_works"]
-    assert "NVIDIA H200" in finding("cpu_only_torch", diagnosis).what
-    assert "12.8" in finding("cpu_only_torch", diagnosis).next_step
+
+@pytest.mark.parametrize(
+    ("code", "graphics", "torch", "what", "next_step"),
+    [
+        (
+            "no_driver",
+            machines.no_graphics(pci=BUS, nouveau=True),
+            blind(),
+            "nouveau holds it",
+            "nvidia-smi",
+        ),
+        ("no_driver", silent("driver_not_loaded", kernel_module=None), blind(), "", ""),
+        ("cpu_only_torch", machines.graphics(), machines.a_cpu_torch(), "NVIDIA H200", "12.8"),
+        ("driver_too_old", driver("12.0", "525.60"), blind(cuda="13.0"), TOO_OLD, ""),
+        ("driver_too_old", silent("not_installed"), blind(f"The NVIDIA {OLD}"), "", ""),
+        (
+            "driver_too_old",
+            driver("11.4", visible_devices="0"),
+            machines.a_torch(error=OLD),
+            "",
+            "",
+        ),
+        # An older minor version is not to blame, nor is one refused GPU of two.
+        (
+            "cuda_init_error",
+            driver("12.4"),
+            machines.a_torch(error="device busy"),
+            "device busy",
+            "",
+        ),
+        (
+            "cuda_init_error",
+            silent("other", nodes=REFUSED),
+            machines.a_torch(error="memory"),
+            "",
+            "",
+        ),
+        ("cuda_init_error", machines.graphics(), machines.a_torch(devices=0), "", ""),
+        (
+            "no_device_nodes",
+            silent("other", nodes=machines.nodes("/dev/nvidiactl")),
+            blind(),
+            "/dev/nvidia0, /dev/nvidia-uvm are missing",
+            "",
+        ),
+        ("driver_mismatch", silent("version_mismatch"), blind(), "", "Reboot"),
+        ("driver_libraries_missing", silent("library_not_found"), blind(), "", "libnvidia-compute"),
+        ("gpu_unsupported", machines.graphics(), machines.a_torch(error=NO_KERNEL), "", ""),
+    ],
+)
+def test_why_a_gpu_cannot_be_used_is_named_with_the_next_step(
+    code, graphics, torch, what, next_step
+):
+    diagnosis = diagnose(graphics=graphics, torch=torch)
+
+    assert codes(diagnosis) == [code, "cpu_works"]
+    assert what in finding(code, diagnosis).what
+    assert next_step in finding(code, diagnosis).next_step
     assert diagnosis.can_measure == (DeviceKind.CPU,)
+
+
+def test_a_container_is_told_how_it_gets_a_gpu_or_its_libraries():
+    host = machines.a_host(container="docker")
+
+    unseen = diagnose(host=host, graphics=machines.no_graphics(), torch=machines.a_cpu_torch())
+    without = diagnose(host=host, graphics=silent("library_not_found"), torch=blind())
+
+    assert "--gpus all" in finding("no_gpu", unseen).next_step
+    assert codes(without)[0] == "driver_libraries_missing"
+    assert "NVIDIA_DRIVER_CAPABILITIES" in without.findings[0].next_step
 
 
 def test_no_driver_and_a_cpu_only_torch_are_both_named():
@@ -98,37 +150,6 @@ def test_a_container_started_without_its_gpus_is_told_how(container, advice, see
     assert advice in finding("container_without_gpus", diagnosis).next_step
 
 
-def test_a_driver_too_old_for_this_torch_is_named_with_both_versions():
-    diagnosis = diagnose(
-        graphics=machines.graphics(nvml=machines.an_nvml(driver="525.60", cuda="12.0")),
-        torch=machines.a_torch(cuda="13.0", devices=0, error="RuntimeError: cannot"),
-    )
-
-    assert codes(diagnosis)[0] == "driver_too_old"
-    assert "CUDA 13.0" in finding("driver_too_old", diagnosis).what
-    assert "525.60 runs at most CUDA 12.0" in finding("driver_too_old", diagnosis).what
-
-
-def test_an_older_minor_version_of_cuda_in_the_driver_is_not_blamed():
-    diagnosis = diagnose(
-        graphics=machines.graphics(nvml=machines.an_nvml(cuda="12.4")),
-        torch=machines.a_torch(cuda="12.8", error="RuntimeError: device busy"),
-    )
-
-    assert codes(diagnosis)[0] == "cuda_init_error"
-
-
-def test_torch_saying_that_the_driver_is_too_old_is_believed_without_nvml():
-    diagnosis = diagnose(
-        graphics=machines.graphics(nvml=machines.a_silent_nvml("not_installed")),
-        torch=machines.a_torch(
-            devices=0, error="RuntimeError: The NVIDIA driver on your system is too old"
-        ),
-    )
-
-    assert codes(diagnosis)[0] == "driver_too_old"
-
-
 def test_a_newer_torch_that_works_on_an_older_driver_is_left_in_peace():
     """NVIDIA's forward compatibility package makes this possible."""
     diagnosis = diagnose(
@@ -153,53 +174,6 @@ def test_device_nodes_that_may_not_be_opened_are_named(refused):
     assert all(path in finding("no_permission", diagnosis).what for path in refused)
 
 
-def test_one_refused_gpu_of_two_is_not_why_the_other_fails():
-    nodes = machines.nodes(*machines.NODES) + machines.nodes("/dev/nvidia1", usable=False)
-
-    diagnosis = diagnose(
-        graphics=machines.graphics(nodes=nodes, nvml=machines.a_silent_nvml("other")),
-        torch=machines.a_torch(error="RuntimeError: out of memory"),
-    )
-
-    assert codes(diagnosis)[0] == "cuda_init_error"
-
-
-def test_missing_device_nodes_are_named():
-    diagnosis = diagnose(
-        graphics=machines.graphics(
-            nodes=machines.nodes("/dev/nvidiactl"), nvml=machines.a_silent_nvml("other")
-        ),
-        torch=machines.a_torch(devices=0, error="RuntimeError: unknown error"),
-    )
-
-    assert codes(diagnosis)[0] == "no_device_nodes"
-    assert "/dev/nvidia0, /dev/nvidia-uvm are missing" in finding("no_device_nodes", diagnosis).what
-
-
-def test_a_driver_updated_while_it_ran_needs_a_reboot():
-    diagnosis = diagnose(
-        graphics=machines.graphics(nvml=machines.a_silent_nvml("version_mismatch")),
-        torch=machines.a_torch(devices=0, error="RuntimeError: unknown error"),
-    )
-
-    assert codes(diagnosis)[0] == "driver_mismatch"
-    assert "Reboot" in finding("driver_mismatch", diagnosis).next_step
-
-
-@pytest.mark.parametrize(
-    ("container", "advice"), [(None, "libnvidia-compute"), ("docker", "NVIDIA_DRIVER_CAPABILITIES")]
-)
-def test_a_kernel_module_without_its_libraries_is_named(container, advice):
-    diagnosis = diagnose(
-        host=machines.a_host(container=container),
-        graphics=machines.graphics(nvml=machines.a_silent_nvml("library_not_found")),
-        torch=machines.a_torch(devices=0, error="RuntimeError: Found no NVIDIA driver"),
-    )
-
-    assert codes(diagnosis)[0] == "driver_libraries_missing"
-    assert advice in finding("driver_libraries_missing", diagnosis).next_step
-
-
 @pytest.mark.parametrize("visible", ["", "-1", "7", "GPU-00000000"])
 def test_cuda_visible_devices_that_hides_all_is_named(visible):
     diagnosis = diagnose(
@@ -209,33 +183,6 @@ def test_cuda_visible_devices_that_hides_all_is_named(visible):
 
     assert codes(diagnosis)[0] == "devices_hidden"
     assert repr(visible) in finding("devices_hidden", diagnosis).what
-
-
-def test_a_sound_cuda_visible_devices_is_not_blamed_for_an_old_driver():
-    diagnosis = diagnose(
-        graphics=machines.graphics(visible_devices="0", nvml=machines.an_nvml(cuda="11.4")),
-        torch=machines.a_torch(error="RuntimeError: driver on your system is too old"),
-    )
-
-    assert codes(diagnosis)[0] == "driver_too_old"
-
-
-def test_a_torch_without_kernels_for_this_gpu_is_named():
-    diagnosis = diagnose(torch=machines.a_torch(error="no kernel image is available for execution"))
-
-    assert codes(diagnosis)[0] == "gpu_unsupported"
-    assert diagnosis.can_measure == (DeviceKind.CPU,)
-
-
-def test_an_init_error_beside_a_working_driver_is_quoted():
-    diagnosis = diagnose(torch=machines.a_torch(error="RuntimeError: CUDA error: device busy"))
-
-    assert codes(diagnosis)[0] == "cuda_init_error"
-    assert "CUDA error: device busy" in finding("cuda_init_error", diagnosis).what
-
-
-def test_a_torch_that_sees_no_device_and_gives_no_reason_is_an_init_error():
-    assert codes(diagnose(torch=machines.a_torch(devices=0)))[0] == "cuda_init_error"
 
 
 @pytest.mark.parametrize(

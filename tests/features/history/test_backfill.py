@@ -18,12 +18,7 @@ from tests.projects import Project
 from tests.runs import STEADY, a_failed, a_measured, a_run, an_environment
 
 LAST = 4
-
-
-@pytest.fixture(autouse=True)
-def _alone(monkeypatch):
-    for name, value in repositories.ALONE.items():
-        monkeypatch.setenv(name, value)
+pytestmark = pytest.mark.usefixtures("lone_git")
 
 
 @pytest.fixture

@@ -14,6 +14,8 @@ from tests.projects import Project
 from tests.repositories import Repository
 from tests.runs import CPU, SLOW, STEADY, a_measured, a_run
 
+pytestmark = pytest.mark.usefixtures("lone_git")
+
 BASELINE = "baselines/cpu-amd-epyc-2-cores/smoke/w.json"
 
 
@@ -66,9 +68,7 @@ def installed(tmp_path_factory):
 
 
 @pytest.fixture
-def repository(installed, project, monkeypatch):
-    for name, value in repositories.ALONE.items():
-        monkeypatch.setenv(name, value)
+def repository(installed, project):
     shutil.copytree(installed.root, project.root, dirs_exist_ok=True)
     return Baselined(project.root)
 

@@ -152,21 +152,28 @@ def test_a_stranger_who_writes_nonsense_learns_only_that(second):
     refused(second, "/ci-perf @octo/team", "permission of mallory", login="mallory", level="none")
 
 
+GRAMMAR = "expected /ci-perf accept SHA .* with 12 to 40 digits"
+
+
 @pytest.mark.parametrize(
-    "line",
+    ("line", "match"),
     [
-        "/ci-perf",
-        "/ci-perf reject",
-        f"/ci-perf accept {HEAD[:11]}",
-        f"/ci-perf accept {HEAD} ../../x",
-        f"/ci-perf accept {HEAD} because, it is",
-        f'/ci-perf accept {HEAD} "begun',
-        f'/ci-perf accept {HEAD} "\u202e"',
+        ("/ci-perf", GRAMMAR),
+        ("/ci-perf reject", GRAMMAR),
+        (f"/ci-perf accept {HEAD[:11]}", GRAMMAR),
+        (f"/ci-perf accept {HEAD} ../../x", GRAMMAR),
+        (f"/ci-perf accept {HEAD} because, it is", GRAMMAR),
+        (f'/ci-perf accept {HEAD} "begun', GRAMMAR),
+        (f'/ci-perf accept {HEAD} "\u202e"', GRAMMAR),
+        (f"/ci-perf accept {HEAD} mlp", "expected a reason for every number"),
+        (f'/ci-perf accept {HEAD} cnn "x"', "has no workload 'cnn'"),
     ],
 )
-def test_what_breaks_the_grammar_is_refused_with_how_to_write_it(second, line):
+def test_a_line_that_asks_for_nothing_possible_is_refused_with_what_is_expected(
+    second, line, match
+):
     second.measured(slower())
-    refused(second, line, "expected /ci-perf accept SHA .* with 12 to 40 digits")
+    refused(second, line, match)
 
 
 SHA = "a1b2c3d4e5f6"
@@ -188,24 +195,16 @@ def test_what_follows_the_grammar_is_understood(line, sha, workloads, reason):
     assert (found["sha"], found["workloads"].split(), found["reason"]) == (sha, workloads, reason)
 
 
-def test_a_comment_that_was_edited_since_is_refused(second):
+@pytest.mark.parametrize("workload", ["cnn", "mlp"], ids=["another text", "the same text"])
+def test_a_comment_that_was_edited_since_is_refused(second, workload):
     second.measured(slower())
     edited = second.writes(ACCEPT)
     second.github.permissions = {**second.github.permissions, "contents": "write"}
-    second.github.state.edit_comment(edited, ACCEPT.replace("mlp", "cnn"))
+    second.github.state.edit_comment(edited, ACCEPT.replace("mlp", workload))
     second.types("github", "accept-comment")
 
     assert "expected it as it was written, found it edited" in answer(second)
     assert second.github.head("feature") == HEAD
-
-
-def test_a_comment_that_was_edited_and_says_the_same_is_refused(second):
-    second.measured(slower())
-    edited = second.writes(ACCEPT)
-    second.github.state.edit_comment(edited, ACCEPT)
-    second.types("github", "accept-comment")
-
-    assert "found it edited" in answer(second)
 
 
 def test_numbers_of_a_busy_machine_are_refused_with_how_to_accept_them_by_hand(second):
@@ -229,45 +228,35 @@ def test_a_commit_that_is_not_the_head_any_more_is_refused(second):
 
 def test_a_head_that_nobody_has_measured_is_refused(second):
     second.opened()
-    refused(second, ACCEPT, "expected a run of .github/workflows/perf.yml that measured it")
+    refused(second, ACCEPT, NO_RUN)
+
+
+NO_RUN = "expected a run of .github/workflows/perf.yml that measured it"
 
 
 @pytest.mark.parametrize(
-    "of_run", [{"path": ".github/workflows/evil.yml"}, {"event": "push"}, {"fork": True}]
+    ("of_run", "match"),
+    [
+        ({"path": ".github/workflows/evil.yml"}, NO_RUN),
+        ({"event": "push"}, NO_RUN),
+        ({"fork": True}, NO_RUN),
+        ({"status": "in_progress", "conclusion": None}, "42: .* has ended, found it in_progress"),
+        ({"artifact": False}, "has the job that measures uploaded it"),
+        ({"artifact": b"<html>"}, "expected a zip archive"),
+        ({"artifact": {"run.json": '{"type": "run"}'}}, "Object missing"),
+        ({"artifact": {"../run.json": "{}"}}, "expected run.json at its top"),
+    ],
 )
-def test_a_run_of_something_else_is_not_taken(second, of_run):
+def test_a_run_of_something_else_or_without_its_numbers_is_not_taken(second, of_run, match):
     second.opened()
-    second.measured(slower(), **of_run)
-    refused(second, ACCEPT, "expected a run of .github/workflows/perf.yml that measured it")
-
-
-def test_a_run_that_is_still_going_is_waited_for(second):
-    second.measured(slower(), status="in_progress", conclusion=None)
-    refused(second, ACCEPT, "workflow run 42: expected one that has ended, found it in_progress")
+    second.measured(**of_run)
+    refused(second, ACCEPT, match)
 
 
 def test_the_newest_run_counts_even_where_an_older_one_has_numbers(second):
     second.measured(slower())
     second.github.add_run(43, head_sha=HEAD, status="queued", conclusion=None)
     refused(second, ACCEPT, "workflow run 43: expected one that has ended, found it queued")
-
-
-def test_a_run_without_an_artifact_is_refused(second):
-    second.measured(artifact=False)
-    refused(second, ACCEPT, "has the job that measures uploaded it")
-
-
-@pytest.mark.parametrize(
-    ("artifact", "match"),
-    [
-        (b"<html>", "expected a zip archive"),
-        ({"run.json": '{"type": "run"}'}, "Object missing"),
-        ({"../run.json": "{}"}, "expected run.json at its top"),
-    ],
-)
-def test_a_hostile_artifact_is_refused(second, artifact, match):
-    second.measured(artifact=artifact)
-    refused(second, ACCEPT, match)
 
 
 def test_a_pull_request_from_a_fork_is_told_how_to_do_it_by_hand(second):
@@ -279,16 +268,6 @@ def test_a_pull_request_from_a_fork_is_told_how_to_do_it_by_hand(second):
     assert "to which the token of a job cannot push" in answer(second)
     assert f"gh pr checkout {PULL}\nci-perf accept --run {RUN} " in answer(second)
     assert second.github.head("feature", fork=True) == before
-
-
-def test_a_number_that_gets_worse_without_a_reason_is_refused(second):
-    second.measured(slower())
-    refused(second, f"/ci-perf accept {HEAD} mlp", "expected a reason for every number")
-
-
-def test_a_workload_that_was_not_measured_is_refused(second):
-    second.measured(slower())
-    refused(second, f'/ci-perf accept {HEAD} cnn "x"', "has no workload 'cnn'")
 
 
 def test_a_baseline_on_the_branch_that_cannot_be_read_is_refused(second):

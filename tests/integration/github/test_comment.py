@@ -19,13 +19,6 @@ COMMENTS = rf"/issues/{PULL}/comments$"
 
 
 @pytest.fixture
-def on_pull(stage):
-    """A job of an open pull request."""
-    stage.github.add_pull(PULL)
-    return stage.on_pull()
-
-
-@pytest.fixture
 def client(stage):
     """Asks the GitHub of this test, without waiting."""
     stage.github.add_pull(PULL)

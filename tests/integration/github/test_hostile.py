@@ -10,16 +10,10 @@ from ci_perf.github.report_comment import Comment
 from ci_perf.model import codec
 from ci_perf.model.comparison import Verdict
 from tests.comparisons import a_change, a_comparison
-from tests.integration.github.stage import PULL, worse
+from tests.integration.github.stage import worse
 from tests.unit.report.rendered import Page
 
 MIB = 2**20
-
-
-@pytest.fixture
-def on_pull(stage):
-    stage.github.add_pull(PULL)
-    return stage.on_pull()
 
 
 def written(stage, text):

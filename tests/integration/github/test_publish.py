@@ -35,12 +35,6 @@ FAULTS = {
 
 
 @pytest.fixture
-def on_pull(stage):
-    stage.github.add_pull(PULL)
-    return stage.on_pull()
-
-
-@pytest.fixture
 def everything_is_logged(caplog):
     """What any library could write to a log."""
     caplog.set_level(logging.DEBUG)

@@ -101,28 +101,21 @@ def test_a_matrix_of_machines_is_reported_as_one_comment(second):
 # --- which pull request, which run
 
 
-def test_a_pull_request_that_was_pushed_to_is_left_to_the_next_report(second):
-    second.measured(slower())
-    second.github.push("feature", {"code.py": "newer"})
-    ended = second.report()
+@pytest.mark.parametrize(
+    ("fork", "change"),
+    [
+        (False, lambda github: github.push("feature", {"code.py": "newer"})),
+        (False, lambda github: setattr(github.state.pulls[PULL], "state", "closed")),
+        (True, lambda github: github.delete_fork()),
+    ],
+    ids=["pushed to", "closed", "without its fork"],
+)
+def test_a_pull_request_that_has_changed_meanwhile_is_left_alone(second, fork, change):
+    second.measured(slower(), fork=fork)
+    ended = second.report(meanwhile=lambda: change(second.github))
 
     assert ended.code == ExitCode.OK
     assert "nothing to report" in ended.err
-    assert nothing_was_posted(second)
-
-
-def test_a_pull_request_that_was_closed_is_left_alone(second):
-    second.measured(slower())
-    second.github.state.pulls[PULL].state = "closed"
-
-    assert second.report().code == ExitCode.OK
-    assert nothing_was_posted(second)
-
-
-def test_a_fork_that_is_gone_is_left_alone(second):
-    second.measured(slower(), fork=True)
-
-    assert second.report(meanwhile=second.github.delete_fork).code == ExitCode.OK
     assert nothing_was_posted(second)
 
 
@@ -154,16 +147,17 @@ def test_a_run_that_is_not_the_one_that_measures_is_refused(second, of_run, matc
     assert nothing_was_posted(second)
 
 
-def test_a_workflow_is_known_by_its_file_whatever_ref_github_adds(second):
-    second.measured(slower(), path=f"{WORKFLOW}@refs/pull/7/merge")
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        (f"{WORKFLOW}@refs/pull/7/merge", ()),
+        (".github/workflows/gpu.yml", ("--workflow", ".github/workflows/gpu.yml")),
+    ],
+)
+def test_a_workflow_is_known_by_its_file_whatever_ref_github_adds(second, path, words):
+    second.measured(slower(), path=path)
 
-    assert second.report().code == ExitCode.REGRESSED
-
-
-def test_another_workflow_can_be_the_one_that_measures(second):
-    second.measured(slower(), path=".github/workflows/gpu.yml")
-
-    assert second.report("--workflow", ".github/workflows/gpu.yml").code == ExitCode.REGRESSED
+    assert second.report(*words).code == ExitCode.REGRESSED
 
 
 def test_a_run_that_nobody_knows_is_said_to_be_missing(second):
@@ -208,28 +202,24 @@ def test_of_two_artifacts_the_one_of_the_last_attempt_counts(second):
     assert second.report().code == ExitCode.OK
 
 
-def test_an_artifact_that_has_expired_is_refused(second):
+OTHER = f"sha256:{'0' * 64}"
+
+
+@pytest.mark.parametrize(
+    ("facts", "match", "code"),
+    [
+        ({"expired": True}, "found it expired; measure again", ExitCode.NO_ANSWER),
+        ({"digest": OTHER}, f"expected the digest {OTHER}", ExitCode.USAGE),
+        ({"size": artifacts.MAX_BYTES + 1}, "run 42: expected at most", ExitCode.USAGE),
+    ],
+    ids=["expired", "another digest", "too large"],
+)
+def test_an_artifact_of_which_github_says_no_good_is_refused(second, facts, match, code):
     second.measured(artifact=False)
-    second.github.add_artifact(RUN, "ci-perf", artifact_of(steady()), expired=True)
+    second.github.add_artifact(RUN, "ci-perf", artifact_of(slower()), **facts)
 
-    refused(second, "found it expired; measure again", ExitCode.NO_ANSWER)
-
-
-def test_an_artifact_with_another_digest_is_refused(second):
-    second.measured(artifact=False)
-    digest = "sha256:" + "0" * 64
-    second.github.add_artifact(RUN, "ci-perf", artifact_of(steady()), digest=digest)
-
-    refused(second, f"expected the digest {digest}", ExitCode.USAGE)
-
-
-def test_an_artifact_that_is_too_large_is_not_even_fetched(second):
-    second.measured(artifact=False)
-    size = artifacts.MAX_BYTES + 1
-    second.github.add_artifact(RUN, "ci-perf", artifact_of(slower()), size=size)
-
-    refused(second, "artifact 'ci-perf' of workflow run 42: expected at most", ExitCode.USAGE)
-    assert second.github.blob_requests == []
+    refused(second, match, code)
+    assert len(second.github.blob_requests) == ("digest" in facts)  # the others are not fetched
 
 
 def test_an_artifact_that_is_larger_than_it_says_is_not_read_to_its_end(second):

@@ -106,7 +106,6 @@ def test_a_base_branch_that_is_as_slow_as_the_head_clears_nothing(second, fork):
     assert "targets the branch `old-and-slow`, but is judged by the branch `main`" in second.body
     assert LEFT_ALONE in second.body
     assert [one.conclusion for one in second.github.checks(HEAD)] == ["failure"]
-    assert [one.conclusion for one in second.github.checks(HEAD)] == ["failure"]
 
 
 def test_pairs_against_the_branch_that_judges_count_whatever_the_pull_request_goes_to(second):
@@ -192,7 +191,6 @@ def test_numbers_of_other_code_from_a_fork_neither_pass_nor_blame_the_head(secon
 
     assert ended.code == ExitCode.NO_ANSWER
     assert [one.conclusion for one in second.github.checks(HEAD)] == ["failure"]
-    assert [one.conclusion for one in second.github.checks(HEAD)] == ["failure"]
 
 
 def test_numbers_of_changed_files_are_reported_as_such(second):
@@ -220,7 +218,6 @@ def test_the_bot_accepts_numbers_of_the_head_only(second, run, match):
     second.measured(run).bot(ACCEPT)
 
     assert match in answer(second)
-    assert second.github.head("feature") == HEAD
     assert second.github.head("feature") == HEAD
 
 

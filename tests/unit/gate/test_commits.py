@@ -13,11 +13,7 @@ from tests import repositories
 from tests.projects import Project
 from tests.runs import CPU
 
-
-@pytest.fixture(autouse=True)
-def _alone(monkeypatch):
-    for name, value in repositories.ALONE.items():
-        monkeypatch.setenv(name, value)
+pytestmark = pytest.mark.usefixtures("lone_git")
 
 
 @pytest.fixture

@@ -98,21 +98,6 @@ def test_nothing_that_is_taken_for_a_reference_can_be_a_switch_or_two_arguments(
 
 
 @pytest.mark.parametrize(
-    ("text", "is_pinned"),
-    [
-        ("perf", False),
-        ("perf:latest", False),
-        ("perf:2.13", False),
-        (f"perf@{DIGEST}", True),
-        (f"perf:2.13@{DIGEST}", True),
-        (DIGEST, True),
-    ],
-)
-def test_only_a_digest_or_an_id_pins(text, is_pinned):
-    assert container.is_pinned(text) is is_pinned
-
-
-@pytest.mark.parametrize(
     ("text", "prefix", "is_under"),
     [
         ("ghcr.io/us/perf", "ghcr.io/us", True),

@@ -6,7 +6,29 @@ from datetime import UTC, datetime
 import pytest
 
 from ci_perf import session
-from tests.sessions import Recorder, a_plan_at, some_checks
+from tests.sessions import Recorder, a_checkout, a_plan_at, some_checks
+
+
+@pytest.fixture
+def measure_against(tmp_path, monkeypatch):
+    """Measure a plan of `head` against `base`, two folders; `how` is said of the base."""
+    monkeypatch.setenv("CI_PERF_LOCK_DIR", str(tmp_path / "locks"))
+    for side in ("head", "base"):
+        (tmp_path / side / "workloads").mkdir(parents=True)
+
+    def measure(launcher, plan, *, how, notes=(), listener=None, checks=None, **more):
+        return session.measure(
+            plan,
+            launcher,
+            listener or Recorder(),
+            device="auto",
+            lock_timeout_s=1,
+            checks=checks or some_checks(),
+            against=session.Against(checkout=a_checkout(tmp_path, *notes), **how),
+            **more,
+        )
+
+    return measure
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ from collections import Counter
 
 import pytest
 
-from ci_perf import session
 from ci_perf.judging import compare, summarise
 from ci_perf.judging.policy import default_limits
 from ci_perf.model.comparison import Verdict
@@ -16,12 +15,9 @@ from tests.histories import DAYS, a_history, scaled
 from tests.runs import STEADY, a_measured, a_run, some_canaries
 from tests.sessions import (
     Launches,
-    Recorder,
     Suspects,
-    a_checkout,
     a_plan_at,
     a_result,
-    some_checks,
 )
 
 LIMITS, TIERS = Limits(default=default_limits()), Tiers()
@@ -59,11 +55,8 @@ def a_baseline(*names):
 
 
 @pytest.fixture
-def check(tmp_path, monkeypatch):
+def check(measure_against, tmp_path):
     """Measure workloads against a base, and judge: what `ci-perf check --against` does."""
-    monkeypatch.setenv("CI_PERF_LOCK_DIR", str(tmp_path / "locks"))
-    for side in ("head", "base"):
-        (tmp_path / side / "workloads").mkdir(parents=True)
 
     def check(machine, *names, budget_s=1000.0, **more):
         before = a_baseline(*names)
@@ -72,45 +65,25 @@ def check(tmp_path, monkeypatch):
             head = summarise.run(run, label="")
             return compare.undecided(before, head, limits=LIMITS, tiers=TIERS)
 
-        run = session.measure(
-            a_plan_at(tmp_path / "head", *names, processes=3, canaries=True),
-            machine,
-            more.pop("listener", Recorder()),
-            device="auto",
-            lock_timeout_s=1,
-            checks=some_checks(),
-            against=session.Against(
-                checkout=a_checkout(tmp_path), budget_s=budget_s, judge=Suspects(undecided)
-            ),
-            **more,
-        )
+        plan = a_plan_at(tmp_path / "head", *names, processes=3, canaries=True)
+        how = {"budget_s": budget_s, "judge": Suspects(undecided)}
+        run = measure_against(machine, plan, how=how, **more)
         return run, compare.compare(before, summarise.run(run, label=""), limits=LIMITS)
 
     return check
 
 
-def test_the_head_is_launched_as_often_as_the_judge_asks_before_pairs(tmp_path, monkeypatch):
-    monkeypatch.setenv("CI_PERF_LOCK_DIR", str(tmp_path / "locks"))
-    for side in ("head", "base"):
-        (tmp_path / side / "workloads").mkdir(parents=True)
+@pytest.mark.parametrize(("routes", "launched"), [(True, (1, 2, 3)), (False, (3, 3, 3))])
+def test_the_head_is_launched_as_often_as_the_judge_asks_before_pairs(
+    measure_against, tmp_path, routes, launched
+):
     judge = Suspects(lambda _: ((), 0), launches={"a": 1, "b": 2, "c": 5})
+    launcher = Launches()
+    plan = a_plan_at(tmp_path / "head", "a", "b", "c", processes=3)
 
-    def launched(launcher, *, routes):
-        session.measure(
-            a_plan_at(tmp_path / "head", "a", "b", "c", processes=3),
-            launcher,
-            Recorder(),
-            device="auto",
-            lock_timeout_s=1,
-            checks=some_checks(),
-            against=session.Against(
-                checkout=a_checkout(tmp_path), budget_s=10.0, judge=judge, routes=routes
-            ),
-        )
-        return Counter(name for _, name in launcher.turns)
+    measure_against(launcher, plan, how={"budget_s": 10.0, "judge": judge, "routes": routes})
 
-    assert launched(Launches(), routes=True) == {"a": 1, "b": 2, "c": 3}
-    assert launched(Launches(), routes=False) == {"a": 3, "b": 3, "c": 3}
+    assert Counter(name for _, name in launcher.turns) == dict(zip("abc", launched, strict=True))
 
 
 def times(comparison):

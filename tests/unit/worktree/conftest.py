@@ -6,9 +6,8 @@ from tests import repositories
 
 
 @pytest.fixture(autouse=True)
-def _alone(monkeypatch):
-    for name, value in repositories.ALONE.items():
-        monkeypatch.setenv(name, value)
+def _alone(lone_git):
+    """Each test has it."""
 
 
 @pytest.fixture

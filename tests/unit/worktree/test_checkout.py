@@ -15,10 +15,8 @@ POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 3\n"
 
 
 @pytest.fixture(autouse=True)
-def temporary(tmp_path, monkeypatch, use_tempdir):
+def temporary(tmp_path, use_tempdir):
     """A temporary folder that no other test sweeps."""
-    for name, value in repositories.ALONE.items():
-        monkeypatch.setenv(name, value)
     folder = tmp_path / "temporary"
     folder.mkdir()
     use_tempdir(folder)

@@ -8,6 +8,8 @@ import pytest
 from tests import repositories
 from tests.projects import FAST, NAP, NAP_SETTINGS, SLOW, Project
 
+pytestmark = pytest.mark.usefixtures("lone_git")
+
 # In two commits the body of the module is another one, and takes no longer.
 ELSEWHERE, SLOWER, LAST = {4, 5}, 7, 12
 
@@ -15,8 +17,6 @@ ELSEWHERE, SLOWER, LAST = {4, 5}, 7, 12
 @pytest.fixture
 def project(tmp_path, monkeypatch):
     """Thirteen commits, c0 to c12, each of which changes a function that no workload calls."""
-    for name, value in repositories.ALONE.items():
-        monkeypatch.setenv(name, value)
     monkeypatch.delenv("CI_PERF_RECORD")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     made = repositories.init(tmp_path / "project")

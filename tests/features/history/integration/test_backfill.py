@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from tests import repositories
 from tests.projects import FAST, NAP, NAP_SETTINGS, SLOW, Project
 
@@ -13,9 +15,8 @@ COMMITS = (
 )
 
 
+@pytest.mark.usefixtures("lone_git")
 def test_a_history_from_nothing(tmp_path, monkeypatch):
-    for name, value in repositories.ALONE.items():
-        monkeypatch.setenv(name, value)
     monkeypatch.delenv("CI_PERF_RECORD")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     made = repositories.init(tmp_path / "project")
