@@ -265,8 +265,8 @@ class Answers(OneAfterTheOther):
         return self._failing.get(task.workload.id) or a_result(task.index, evidence=self._evidence)
 
 
-def a_look(used_bytes=0, uuid="GPU-a"):
+def a_look(used_bytes=0, uuid="GPU-a", lost=""):
     """What is seen of a GPU at rest, of which this much memory is in use."""
     seen = {"uuid": uuid, "utilization": 0.0, "used_bytes": used_bytes, "processes": 0}
     nothing: dict[str, Any] = dict.fromkeys(GpuState.__struct_fields__)
-    return GpuStates(gpus=(GpuState(**(nothing | seen | {"absent": {}})),))
+    return GpuStates(gpus=(GpuState(**(nothing | seen | {"absent": {}, "lost": lost})),))

@@ -38,11 +38,11 @@ from ci_perf.model.comparison import (
     worst,
 )
 from ci_perf.model.environment import GpuMachine
-from ci_perf.model.process import Profile, SideProfile
+from ci_perf.model.process import Profile, SideProfile, has_filled_gpu
 from ci_perf.model.run import Tool
 from ci_perf.model.suite import FailOn, Limits, PlannedWorkload, Tiers
 from ci_perf.model.summary import Subject, Summary
-from ci_perf.model.validity import Reason, Validity, validity_of
+from ci_perf.model.validity import Reason, Validity, find_fatal, validity_of
 from ci_perf.version import __version__
 
 R = TypeVar("R", Change, Numerics)
@@ -71,7 +71,7 @@ def compare(
     noted = signs.read(
         [
             *_trusted(judged, validity),
-            *uncompared.rows(base, head, limits, tiers, expected),
+            *_blamed(uncompared.rows(base, head, limits, tiers, expected), validity),
             *_trusted(_numerics(histories, base, head, limits), validity),
         ]
     )
@@ -248,6 +248,17 @@ def _trusted(rows: Iterable[R], validity: Validity) -> Iterator[R]:
             yield row
         else:
             yield msgspec.structs.replace(row, verdict=Verdict.INCONCLUSIVE, code=Code.UNTRUSTED)
+
+
+def _blamed(rows: Iterable[Uncompared], validity: Validity) -> Iterator[Uncompared]:
+    """Yield rows; what has failed because of the machine says nothing of the code."""
+    for row in rows:
+        is_full = has_filled_gpu(row.exhausted)
+        fatal = find_fatal(validity.reasons, row.workload, has_filled_gpu=is_full)
+        if row.code is Code.FAILED and fatal:
+            yield msgspec.structs.replace(row, verdict=Verdict.INCONCLUSIVE, code=Code.UNTRUSTED)
+        else:
+            yield row
 
 
 def _numerics(

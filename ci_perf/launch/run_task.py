@@ -126,6 +126,7 @@ def _run(
     if isinstance(result, TaskFailure):
         evidence = finished.evidence
         result = exit_status.with_memory(result, finished.ended, finished.kills, evidence)
+        result = msgspec.structs.replace(result, evidence=evidence)
     return finished, result
 
 

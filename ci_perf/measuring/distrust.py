@@ -11,10 +11,19 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
+
 from ci_perf.model.container import Image
-from ci_perf.model.process import Process
-from ci_perf.model.task import GpuState, GpuStates
-from ci_perf.model.validity import Evidence, GpuEvidence, HostEvidence, Reason, Status
+from ci_perf.model.process import Process, has_filled_gpu
+from ci_perf.model.task import GpuState, GpuStates, TaskFailure
+from ci_perf.model.validity import (
+    Evidence,
+    GpuEvidence,
+    HostEvidence,
+    Reason,
+    Status,
+    find_fatal,
+)
 from ci_perf.system import linux
 
 STATUS = {
@@ -221,6 +230,26 @@ def of_process(workload: str, evidence: Evidence, world_size: int) -> tuple[Reas
     return tuple(reason(code, detail, workload) for code, detail in details)
 
 
+def of_failure(workload: str, failure: TaskFailure, world_size: int) -> tuple[Reason, ...]:
+    """Return what the machine did that ends a process. A GPU that is lost is lost for the run."""
+    if failure.evidence is None:
+        return ()
+    reasons = of_process(workload, failure.evidence, world_size)
+    return tuple(
+        msgspec.structs.replace(each, workload="") if each.code == "gpu_lost" else each
+        for each in find_fatal(reasons, workload, has_filled_gpu=has_filled_gpu(failure.exhausted))
+    )
+
+
+def of_lost_gpus(states: GpuStates) -> tuple[Reason, ...]:
+    """Return that GPUs are lost, as they are seen after a process has failed."""
+    return tuple(
+        reason("gpu_lost", f"{state.uuid}: after a failed process: {state.lost}")
+        for state in states.gpus
+        if state.lost
+    )
+
+
 def incomplete_process(workload: str, process: Process) -> tuple[Reason, ...]:
     """Return why some instruments show nothing, in one reason; none when all do."""
     absent = dict(process.absent)
@@ -275,7 +304,9 @@ def _clocks(gpu: GpuEvidence, wall_s: float) -> Iterator[tuple[str, str]]:
         causes = ", ".join(heat) or "by the counter"
         degrees = f", up to {gpu.temperature_c.high:g} °C" if gpu.temperature_c else ""
         yield "thermal_throttling", f"{hot_s:.3g} s of {wall_s:.3g} s ({causes}){degrees}"
-    if hardware := [name for name in events if name in _HARDWARE_EVENTS]:
+    # nvml.h: a board that is too hot, or is told to brake, raises "hw_slowdown", too.
+    slowed = [name for name in events if name in _HARDWARE_EVENTS]
+    if hardware := [name for name in slowed if name == "hw_power_brake" or not heat]:
         yield "hardware_slowdown", ", ".join(hardware)
     held = {name: violations.get(name, 0.0) for name in _HELD_BY}
     if any(seconds > _HELD * wall_s for seconds in held.values()):

@@ -251,6 +251,11 @@ class Exhausted(Struct, frozen=True, kw_only=True):
     allocator: Text = ""
 
 
+def has_filled_gpu(exhausted: Exhausted | None) -> bool:
+    """Whether it was the memory of a GPU that ran out."""
+    return exhausted is not None and exhausted.kind == "device"
+
+
 # --- what the processes showed of a workload beside the judged metrics
 
 

@@ -17,6 +17,7 @@ from ci_perf.model.environment import Environment
 from ci_perf.model.process import Exhausted, Phase
 from ci_perf.model.program import Digest
 from ci_perf.model.suite import PlannedWorkload
+from ci_perf.model.validity import Evidence
 
 # The modules that a parent starts by name: it must not import them, as they may import torch.
 WORKER = "ci_perf.measuring.worker"
@@ -154,13 +155,17 @@ class Task(Struct, frozen=True, kw_only=True):
 
 
 class TaskFailure(Struct, frozen=True, kw_only=True):
-    """Why a process has no result; of several ranks, ``rank`` is the one that failed first."""
+    """Why a process has no result; of several ranks, ``rank`` is the one that failed first.
+
+    ``evidence`` is what the monitor saw until then.
+    """
 
     phase: Phase
     reason: Text
     output: Text = ""
     exhausted: Exhausted | None = None
     rank: Count | None = None
+    evidence: Evidence | None = None
 
 
 def limit_s(task: Task) -> float:

@@ -158,6 +158,22 @@ class Validity(Struct, frozen=True, kw_only=True):
         return None
 
 
+# What ends a process whatever its code does, and what leaves it too little memory.
+_ENDS_PROCESSES = frozenset({"gpu_lost", "ecc_errors"})
+_TAKES_MEMORY = frozenset({"second_process", "foreign_memory"})
+
+
+def find_fatal(
+    reasons: Iterable[Reason], workload: str, *, has_filled_gpu: bool
+) -> tuple[Reason, ...]:
+    """Return the reasons for which the machine, and not its code, made a process fail.
+
+    ``has_filled_gpu``: it ran out of the memory of its GPU.
+    """
+    codes = _ENDS_PROCESSES | (_TAKES_MEMORY if has_filled_gpu else frozenset())
+    return tuple(each for each in reasons if each.code in codes and each.workload in {"", workload})
+
+
 class Canary(Struct, frozen=True, kw_only=True):
     """A fixed program that no pull request can change: when it moved, the machine moved."""
 

@@ -117,7 +117,7 @@ def _list_failures(comparison: Comparison, *, most: int) -> Iterator[Block]:
     failed = [
         row
         for row in table_rows.worst_first(comparison.rows)
-        if isinstance(row, Uncompared) and row.code is Code.FAILED
+        if isinstance(row, Uncompared) and (row.code is Code.FAILED or row.phase is not None)
     ]
     for row in failed[:most]:
         parameters = ", ".join(f"{name}={value}" for name, value in sorted(row.parameters.items()))

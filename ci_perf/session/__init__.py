@@ -1,5 +1,6 @@
 """One session: every process of every workload, the pairs after them, and the run they make."""
 
+import contextlib
 import dataclasses
 import datetime as dt
 import time
@@ -27,7 +28,7 @@ from ci_perf.session.interleaving import Against, Interleaving
 from ci_perf.session.listener import Listener
 from ci_perf.session.machine import describe, held
 from ci_perf.session.recording import SamenessProver, SessionPrograms
-from ci_perf.session.runner import MachineChecks, SessionRunner
+from ci_perf.session.runner import GpuLostError, MachineChecks, SessionRunner
 from ci_perf.session.schedule import Forecast, PairJudge
 from ci_perf.suite import screening
 from ci_perf.system import git, signals
@@ -173,6 +174,8 @@ class _Session:
             self.interrupts.check()
         except KeyboardInterrupt:
             self.interrupts.came = verdict is None
+        except GpuLostError:  # its reason says so, and nothing more is launched
+            pass
         if self.interrupts.came:
             runner.reasons.append(distrust.INTERRUPTED)
         return self._run_so_far(runner, pairs, explaining)
@@ -189,10 +192,14 @@ class _Session:
         if self.programs is not None and self.against is not None:
             runner = self._runner(self.plan)
             tasks = [runner.task(workload, 0) for workload in self.plan.workloads]
-            self.programs.ask_base(self.against.checkout, tasks, runner.outcome)
+            with contextlib.suppress(GpuLostError):  # the rounds find it lost, too
+                self.programs.ask_base(self.against.checkout, tasks, runner.outcome)
 
     def _launch_pairs(self, runner: SessionRunner, pairs: Interleaving | None) -> None:
-        """Launch base and head in turns, and have each pair judged. Raises KeyboardInterrupt."""
+        """Launch base and head in turns, and have each pair judged.
+
+        Raises KeyboardInterrupt, and GpuLostError.
+        """
         if pairs is None:
             return
         pairs.read_accepted(self._run_so_far(runner, pairs))

@@ -24,6 +24,7 @@ from ci_perf.system import files
 from ci_perf.system.signals import Interrupts
 from ci_perf.worktree import Checkout, sources
 
+_INTERRUPTED = "interrupted before it was measured"
 Position = Literal["before", "between", "after"]
 
 # A machine drifts over minutes: canaries that follow each other sooner tell nothing new.
@@ -49,6 +50,10 @@ class MachineChecks:
     every_s: float = LOOK_EVERY_S
     canaries_every_s: float = CANARIES_EVERY_S
     at_once: Callable[[], int] = memory_check.processes_at_once
+
+
+class GpuLostError(Exception):
+    """A GPU is lost: whatever was launched on it would fail, or hang."""
 
 
 class _FailedError(Exception):
@@ -88,6 +93,7 @@ class SessionRunner:
         self._asked_s = -math.inf
         # Whether a process has ended badly, which may have left something on its GPUs.
         self._is_suspect = False
+        self._is_lost = False
         self.canaries: list[Canary] = []
         self.reasons: list[Reason] = []
 
@@ -102,7 +108,7 @@ class SessionRunner:
         In turns, because a machine drifts over minutes: the processes of one workload, spread over
         the whole session, then disagree by as much as the machine does. The canaries, which say
         whether it drifted, stand before the rounds and, where these take long enough, between and
-        after them. Raises KeyboardInterrupt.
+        after them. Raises KeyboardInterrupt, and GpuLostError.
         """
         self.reasons += distrust.of_image(self._machine.environment.image)
         self._await_quiet()
@@ -160,14 +166,15 @@ class SessionRunner:
 
     def failed(self) -> tuple[runs.Failed, ...]:
         """Return those that have none."""
+        why = "not launched: a GPU was lost" if self._is_lost else _INTERRUPTED
         return tuple(
-            progress.failed or progress.never_started()
+            progress.failed or progress.never_started(why)
             for progress in self._progress
             if progress.failed or not progress.results
         )
 
     def _ask_canaries(self, position: Position) -> None:
-        if not self._asks_canaries:
+        if self._is_lost or not self._asks_canaries:
             return
         self._interrupts.check()
         self._listener.canary_started()
@@ -177,7 +184,7 @@ class SessionRunner:
             told = [medians_s.reason, *medians_s.output.strip().splitlines()[-1:]]
             detail = f"no canaries {position} measuring, nor later: {': '.join(told)}"
             self.reasons.append(distrust.reason("canary_failed", detail))
-            medians_s = {}
+            self._is_suspect, medians_s = True, {}
         self._asks_canaries = bool(medians_s)
         self.canaries += [
             Canary(name=name, position=position, median_s=median_s)
@@ -188,7 +195,7 @@ class SessionRunner:
     def _await_quiet(self) -> None:
         """Let others finish, for a while; what still speaks against the machine then is noted."""
         is_asked = self._wait_s is not None
-        self.reasons += await_quiet(
+        reasons = await_quiet(
             lambda: (*self._checks.host(), *self._against_gpus()),
             disturbances(self.device, is_asked=is_asked),
             most_s=QUIET_WAIT_S if self._wait_s is None else self._wait_s,
@@ -197,6 +204,7 @@ class SessionRunner:
             sleep=self._interrupts.sleep,
             every_s=self._checks.every_s,
         )
+        self._note(reasons)
 
     def _against_gpus(self) -> tuple[Reason, ...]:
         """Return what speaks against the GPUs, before a worker uses them."""
@@ -211,7 +219,13 @@ class SessionRunner:
         return distrust.of_gpus(states)
 
     def _await_clean_gpus(self, workload: PlannedWorkload) -> None:
-        """Wait until the memory is free that a failed process had; for a few seconds only."""
+        """Wait until the memory is free that a failed process had; for a few seconds only.
+
+        Raises KeyboardInterrupt, and GpuLostError.
+        """
+        self._interrupts.check()
+        if self._is_lost:
+            raise GpuLostError
         if not (self._is_suspect and self._machine.gpus):
             return
         details: list[str] = []
@@ -220,6 +234,9 @@ class SessionRunner:
             if isinstance(states, TaskFailure):
                 self.reasons.append(distrust.reason("unwatched", states.reason, workload.id))
                 return
+            if lost := distrust.of_lost_gpus(states):
+                self._note(lost)
+                raise GpuLostError
             used = [(gpu.uuid, distrust.foreign_memory(gpu.used_bytes)) for gpu in states.gpus]
             details = [
                 f"{uuid}: after a failed process: {detail}" for uuid, detail in used if detail
@@ -290,15 +307,14 @@ class SessionRunner:
         )
 
     def outcome(self, task: Task) -> Outcome:
-        """Launch one process, on GPUs that are clean. Raises KeyboardInterrupt."""
+        """Launch one process, on GPUs that are clean. Raises KeyboardInterrupt, GpuLostError."""
         return self.outcomes([task])[0]
 
     def profile(self, task: Task) -> StepProfile | TaskFailure:
         """Launch one process that profiles; it says nothing against the machine.
 
-        Raises KeyboardInterrupt.
+        Raises KeyboardInterrupt, GpuLostError.
         """
-        self._interrupts.check()
         self._await_clean_gpus(task.workload)
         outcome = self._launcher.profile(task, self._interrupts.have_come)
         self._is_suspect = self._is_suspect or isinstance(outcome, TaskFailure)
@@ -313,11 +329,10 @@ class SessionRunner:
     ) -> tuple[Outcome, ...]:
         """Launch processes one after the other that import at once, each on GPUs that are clean.
 
-        `begin` and `end` hear of each. Raises KeyboardInterrupt.
+        `begin` and `end` hear of each. Raises KeyboardInterrupt, GpuLostError.
         """
 
         def begun(number: int) -> None:
-            self._interrupts.check()
             self._await_clean_gpus(tasks[number].workload)
             begin(number)
 
@@ -335,8 +350,7 @@ class SessionRunner:
         return (outcome,)
 
     def outcome_of_pair(self, first: Task, second: Task) -> tuple[Outcome, ...]:
-        """Launch two processes that take turns. Raises KeyboardInterrupt."""
-        self._interrupts.check()
+        """Launch two processes that take turns. Raises KeyboardInterrupt, GpuLostError."""
         self._await_clean_gpus(first.workload)
         outcomes = self._launcher.launch_pair(first, second, self._interrupts.have_come)
         tasks = (first, second)
@@ -346,12 +360,18 @@ class SessionRunner:
         """Note what an outcome says against the machine."""
         if isinstance(outcome, TaskFailure):
             self._is_suspect = True
+            workload = task.workload
+            self._note(distrust.of_failure(workload.id, outcome, workload.world_size))
             return outcome
-        self.reasons += self._against(task.workload, outcome.process.evidence)
+        self._note(self._against(task.workload, outcome.process.evidence))
         lost = distrust.incomplete_process(task.workload.id, outcome.process)
         self.reasons += lost
         self._is_suspect = self._is_suspect or bool(lost)
         return outcome
+
+    def _note(self, reasons: Sequence[Reason]) -> None:
+        self.reasons += reasons
+        self._is_lost |= any(each.code == "gpu_lost" for each in reasons)
 
     def results(self, workload: str) -> Sequence[WorkerResult]:
         """Return what each process of a workload delivered that has not failed."""

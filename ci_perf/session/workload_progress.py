@@ -55,7 +55,6 @@ class WorkloadProgress:
             processes=tuple(result.process for result in self.results),
         )
 
-    def never_started(self) -> Failed:
+    def never_started(self, reason: str) -> Failed:
         """Return the workload as one that the session did not come to."""
-        reason = "interrupted before it was measured"
         return self.failed_by(TaskFailure(phase=Phase.LAUNCH, reason=reason))

@@ -1,6 +1,7 @@
 """Turn the readings of one GPU into the evidence about it."""
 
 import dataclasses
+from collections import Counter
 from dataclasses import dataclass, field
 
 import msgspec
@@ -68,12 +69,16 @@ class _Gauge:
         return Span(low=self.low, mean=self.total / self.readings, high=self.high)
 
 
+# nvml.h: "may be also reported during PState or clock change".
+_SLOWDOWN_READINGS = 2
+
+
 @dataclass
 class _Region:
     """What was read over the timed region."""
 
     readings: int = 0
-    event_reasons: set[str] | None = None
+    event_reasons: Counter[str] | None = None
     utilization: _Gauge = field(default_factory=_Gauge)
     sm_clock_mhz: _Gauge = field(default_factory=_Gauge)
     memory_clock_mhz: _Gauge = field(default_factory=_Gauge)
@@ -92,10 +97,15 @@ class _Region:
         self.pcie_generation.add(readings.pcie_generation)
         self.pcie_width.add(readings.pcie_width)
         if readings.event_reasons is not None:
-            self.event_reasons = (self.event_reasons or set()) | set(readings.event_reasons)
+            self.event_reasons = (self.event_reasons or Counter()) + Counter(readings.event_reasons)
 
     def reasons(self) -> tuple[str, ...] | None:
-        return None if self.event_reasons is None else tuple(sorted(self.event_reasons))
+        """Return what was active; a slowdown in one reading may be a change of the P-state."""
+        if self.event_reasons is None:
+            return None
+        least = {"hw_slowdown": _SLOWDOWN_READINGS}
+        counts = self.event_reasons.items()
+        return tuple(sorted(name for name, count in counts if count >= least.get(name, 1)))
 
 
 class _Differences:

@@ -5,6 +5,7 @@ from ci_perf.errors import ExitCode
 from ci_perf.judging.policy import default_limits
 from ci_perf.model import metrics
 from ci_perf.model.comparison import Change, Severity, Verdict, severity_of
+from ci_perf.model.process import Exhausted
 from ci_perf.model.suite import Limit, Limits
 from ci_perf.model.validity import Reason, Status, Validity
 from tests.comparisons import verdicts_of
@@ -290,3 +291,26 @@ def test_one_cold_compilation_per_session_is_judged_by_its_tolerance(head_s, ver
     comparison = judged(compiled(10.0), compiled(head_s))
     assert verdicts_of(comparison, "a")["compile_cold_s"] is verdict
     assert comparison.exit_code == ExitCode.OK
+
+
+@pytest.mark.parametrize(
+    ("code", "exhausted", "of_b"),
+    [
+        ("gpu_lost", None, Verdict.INCONCLUSIVE),
+        ("ecc_errors", None, Verdict.INCONCLUSIVE),
+        ("second_process", Exhausted(kind="device"), Verdict.INCONCLUSIVE),
+        ("second_process", None, Verdict.FAILED),
+        ("low_disk", None, Verdict.FAILED),
+    ],
+)
+def test_the_code_is_not_blamed_for_what_the_machine_did(code, exhausted, of_b):
+    reason = Reason(code=code, status=Status.INVALID, detail="seen", workload="b")
+    failed = msgspec.structs.replace(FAILED_B, exhausted=exhausted)
+    head = msgspec.structs.replace(
+        with_b(failed), validity=Validity(status=Status.INVALID, reasons=(reason,))
+    )
+
+    found = judged(with_b(B), head)
+
+    assert verdicts_of(found, "b") == {"": of_b}
+    assert found.exit_code == NO_ANSWER

@@ -3,6 +3,8 @@ import pytest
 
 from ci_perf.measuring import distrust
 from ci_perf.model import validity
+from ci_perf.model.process import Exhausted, Phase
+from ci_perf.model.task import TaskFailure
 from ci_perf.model.validity import PcieLink, Reason, Span, Status
 from tests.runs import a_gpu_evidence, an_evidence, an_image
 
@@ -139,6 +141,7 @@ DEGRADED = ("host_pressure", "memory_pressure", "cgroup_throttled", "clocks_held
         (of_gpu(violations_s={"thermal": 0.02}), "thermal_throttling", "0.02 s of 1 s (by the"),
         (of_gpu(event_reasons=("hw_slowdown",)), "hardware_slowdown", "hw_slowdown"),
         (of_gpu(event_reasons=("hw_power_brake",)), "hardware_slowdown", "hw_power_brake"),
+        (of_gpu(event_reasons=("hw_slowdown", "hw_thermal_slowdown")), "thermal_throttling", ""),
         (of_gpu(violations_s={"board_limit": 0.03, "power": 1}), "clocks_held", "limit 0.03 s of"),
         (of_gpu(violations_s={"sync_boost": 0.03}), "clocks_held", "sync_boost 0.03 s of 1 s"),
         (of_gpu(used_before_bytes=3 * 2**30), "foreign_memory", "found 3072 MiB"),
@@ -180,3 +183,26 @@ def test_a_process_without_evidence_is_unwatched_for_a_reason():
 
 def test_a_detail_without_end_is_cut():
     assert len(distrust.reason("unwatched", "x" * 50_000).detail) == 1000
+
+
+def failed_with(*, exhausted=None, **changes):
+    """What the machine did that may have ended a process."""
+    failure = TaskFailure(
+        phase=Phase.TIMED,
+        reason="CUDA error",
+        exhausted=exhausted,
+        evidence=an_evidence(a_gpu_evidence(**changes)),
+    )
+    return [(each.code, each.workload) for each in distrust.of_failure("w", failure, 1)]
+
+
+def test_a_failure_is_the_machines_where_the_machine_ends_processes():
+    full = Exhausted(kind="device")
+
+    assert failed_with(**LOST) == [("gpu_lost", "")]  # for the whole run
+    assert failed_with(ecc_errors=1) == [("ecc_errors", "w")]
+    assert failed_with(processes=2, exhausted=full) == [("second_process", "w")]
+    assert failed_with(used_before_bytes=3 * 2**30, exhausted=full) == [("foreign_memory", "w")]
+    # These end no process.
+    assert failed_with(processes=2, event_reasons=("hw_thermal_slowdown",)) == []
+    assert failed_with(processes=2, exhausted=Exhausted(kind="host")) == []

@@ -5,7 +5,8 @@ import msgspec
 import pytest
 
 from ci_perf.model import metrics
-from ci_perf.model.comparison import Interval, Verdict
+from ci_perf.model.comparison import Code, Interval, Verdict
+from ci_perf.model.process import Phase
 from ci_perf.model.validity import validity_of
 from ci_perf.report import markdown
 from tests.comparisons import (
@@ -147,3 +148,15 @@ def test_a_new_workload_whose_pairs_answer_has_no_row_of_its_own():
     report = markdown.render(a_comparison(slower, an_uncompared("fed", Verdict.NEW)))
 
     assert named_rows(report) == [("❌", "`fed`")]
+
+
+def test_what_the_machine_made_fail_shows_its_last_words_and_blames_nobody():
+    lost = a_reason("gpu_lost")
+    row = an_uncompared("b", note="CUDA error", verdict=Verdict.INCONCLUSIVE, code=Code.UNTRUSTED)
+    row = msgspec.structs.replace(row, phase=Phase.TIMED, output="the last words")
+
+    report = markdown.render(a_comparison(row, validity=validity_of((lost,)), exit_code=3))
+
+    assert report.startswith("### ❓ Unknown: this run cannot be trusted")
+    assert "the last words" in report
+    assert "💥 `b`" not in report

@@ -171,6 +171,29 @@ def test_memory_that_nobody_frees_is_held_against_whoever_has_to_do_without(meas
     assert "8192 MiB" in reason.detail
 
 
+LOST = "GPU is lost"
+SEEN_LOST = msgspec.structs.replace(BOOM, evidence=an_evidence(a_gpu_evidence(lost=LOST)))
+
+
+@pytest.mark.parametrize(
+    ("failure", "looks", "asked"),
+    [
+        (SEEN_LOST, [a_look()], ["look 1", "canaries", "a 0"]),
+        (BOOM, [a_look(), a_look(lost=LOST)], ["look 1", "canaries", "a 0", "look 1"]),
+        (BOOM, [a_look(lost=LOST)], ["look 1"]),
+    ],
+    ids=["by the monitor", "after the failure", "before the run"],
+)
+def test_nothing_is_launched_on_a_gpu_that_is_lost(measure, failure, looks, asked):
+    launcher = Answers(failing={"a": failure}, device="cuda:0", gpus=GPUS[:1], looks=looks)
+
+    run = measure(launcher, "a", "b", processes=2)
+
+    assert launcher.asked == ["describe 1", *asked]
+    assert [(reason.code, reason.workload) for reason in run.validity.reasons] == [("gpu_lost", "")]
+    assert run.failed[-1].reason == "not launched: a GPU was lost"
+
+
 def test_what_the_monitor_saw_is_held_against_its_workload(measure):
     throttled = a_gpu_evidence(uuid="GPU-a", event_reasons=("hw_thermal_slowdown",))
     launcher = Answers(device="cuda:0", gpus=GPUS[:1], evidence=an_evidence(throttled))

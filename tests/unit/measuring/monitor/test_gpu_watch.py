@@ -108,6 +108,17 @@ def test_what_was_read_after_the_timed_region_does_not_count_and_the_last_end_do
     assert (found.used_peak_bytes, found.processes) == (5, 2)  # of the whole life
 
 
+def test_a_slowdown_counts_in_two_readings_as_it_comes_with_a_change_of_clocks(gpu, watch):
+    watch.begin()
+    gpu.is_now(event_reasons=("hw_slowdown", "hw_thermal_slowdown"))
+    watch.poll(timing=True)
+    once = watch.evidence(1.0).event_reasons
+    watch.end()
+
+    assert once == ("hw_thermal_slowdown",)
+    assert watch.evidence(1.0).event_reasons == ("hw_slowdown", "hw_thermal_slowdown")
+
+
 def test_without_borders_the_whole_life_counts(gpu, watch):
     gpu.has_counted(energy_j=130.0, violations_s={"thermal": 1.25}, ecc_errors=5)
 
