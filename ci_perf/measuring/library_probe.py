@@ -143,12 +143,12 @@ def _gpus(pynvml: Any) -> tuple[InstalledGpu, ...]:  # noqa: ANN401  the module
 
 
 def _gpu(pynvml: Any, index: int) -> InstalledGpu:  # noqa: ANN401  the module
-    """Name one GPU; a lost one stays in the list, with the error as its name."""
+    """Name one GPU; a lost one stays in the list, with the driver's answer."""
     try:
         handle = pynvml.nvmlDeviceGetHandleByIndex(index)
         name = str(pynvml.nvmlDeviceGetName(handle))
     except pynvml.NVMLError as error:
-        return InstalledGpu(name=_one_line(error), memory_bytes=None)
+        return InstalledGpu(name=f"GPU {index}", memory_bytes=None, trouble=_one_line(error))
     try:
         return InstalledGpu(name=name, memory_bytes=pynvml.nvmlDeviceGetMemoryInfo(handle).total)
     except pynvml.NVMLError:

@@ -7,10 +7,11 @@ from ci_perf.model.container import EngineName
 
 
 class InstalledGpu(Struct, frozen=True, kw_only=True):
-    """One GPU as NVML names it."""
+    """One GPU as NVML names it; ``trouble`` is the driver's answer where it has lost it."""
 
     name: Text
     memory_bytes: Bytes | None
+    trouble: Text = ""
 
 
 class NvmlAnswer(Struct, frozen=True, tag_field="state", tag="answered", kw_only=True):

@@ -72,6 +72,10 @@ def explain_host(facts: MachineFacts) -> list[Finding]:
 
 def explain_cuda(facts: MachineFacts) -> list[Finding]:
     """Say that CUDA works, or why it does not: below torch, in torch, or both."""
+    return [*_all([_LOST_RULE], facts), *_explain_torch(facts)]
+
+
+def _explain_torch(facts: MachineFacts) -> list[Finding]:
     torch = facts.torch
     if cuda_works(torch):
         return _all(_WORKING_RULES, facts)
@@ -134,6 +138,7 @@ def _words(facts: MachineFacts) -> dict[str, object]:
         "container": host.container,
         "where": "container" if host.container else "machine",
         "gpus": _gpu_names(graphics),
+        "lost": "; ".join(_lost_gpus(graphics)),
         "nouveau": " (nouveau holds it)" if graphics.nouveau else "",
         "give_gpus": _GIVE_GPUS.get(host.container or "", _GIVE_GPUS_DOCKER),
         "nvml": graphics.nvml.detail if isinstance(graphics.nvml, NvmlSilence) else "",
@@ -307,6 +312,13 @@ _HOST_RULES = (
     ),
 )
 
+_LOST_RULE = _Rule(
+    "gpu_lost",
+    lambda f: bool(_lost_gpus(f.graphics)),
+    "The driver does not answer for a GPU: {lost}.",
+    "Look for Xid errors in the kernel's log (`dmesg`); reset the GPU or restart the host.",
+)
+
 _WORKING_RULES = (
     _Rule(
         "cuda_works",
@@ -451,6 +463,11 @@ def _gpu_names(graphics: Graphics) -> str:
     if graphics.nodes:
         return ", ".join(node.path for node in graphics.nodes)
     return "its kernel module is loaded"
+
+
+def _lost_gpus(graphics: Graphics) -> list[str]:
+    gpus = graphics.nvml.gpus if isinstance(graphics.nvml, NvmlAnswer) else ()
+    return [f"{gpu.name}: {gpu.trouble}" for gpu in gpus if gpu.trouble]
 
 
 def _gpu_nodes(graphics: Graphics) -> list[DeviceNode]:

@@ -113,6 +113,8 @@ def _gpus(graphics: Graphics) -> str:
 
 
 def _gpu(gpu: InstalledGpu) -> str:
+    if gpu.trouble:
+        return f"{gpu.name}: {gpu.trouble}"
     return gpu.name if gpu.memory_bytes is None else f"{gpu.name} {gpu.memory_bytes / GIB:.0f} GiB"
 
 

@@ -258,3 +258,14 @@ def test_whatever_is_not_well_has_a_next_step():
 
     assert all(one.next_step for one in diagnosis.findings if one.level is not Level.OK)
     assert len(diagnosis.findings) == 8
+
+
+@pytest.mark.parametrize("torch", [machines.a_torch(devices=1), blind("CUDA error")])
+def test_a_lost_gpu_is_named_whether_or_not_another_one_works(torch):
+    lost = facts.InstalledGpu(name="GPU 1", memory_bytes=None, trouble="GPU is lost")
+    nvml = machines.an_nvml(gpus=(machines.H200, lost))
+
+    diagnosis = diagnose(graphics=machines.graphics(nvml=nvml), torch=torch)
+
+    assert "GPU 1: GPU is lost" in finding("gpu_lost", diagnosis).what
+    assert len(codes(diagnosis)) > 1

@@ -49,7 +49,7 @@ def test_a_gpu_machine_with_a_cpu_only_torch_is_named(nvml_library, build_of_tor
         "state": "answered",
         "driver": "570.86.15",
         "cuda": "12.8",
-        "gpus": [{"name": "NVIDIA H200", "memory_bytes": 141 * 2**30}],
+        "gpus": [{"name": "NVIDIA H200", "memory_bytes": 141 * 2**30, "trouble": ""}],
     }
     assert codes(found)[0] == "cpu_only_torch"
     assert found["can_measure"] == ["cpu"]
@@ -74,8 +74,9 @@ def test_a_lost_gpu_is_listed_with_its_error(driver, build_of_torch):
     found = diagnosis(**driver.environment, **build_of_torch("12.8"))
 
     (gpu,) = found["facts"]["graphics"]["nvml"]["gpus"]
-    assert "GpuIsLost" in gpu["name"]
-    assert codes(found)[0] == "cuda_init_error"
+    assert gpu["name"] == "GPU 0"
+    assert "GpuIsLost" in gpu["trouble"]
+    assert codes(found)[:2] == ["gpu_lost", "cuda_init_error"]
 
 
 @pytest.mark.parametrize(
