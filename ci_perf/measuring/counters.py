@@ -36,6 +36,8 @@ def count_work(step: Callable[[], object], device: Device, parameters: int | Non
         operators, flops = _watched(step, device)
     except Exception as error:  # noqa: BLE001  the instrument's failure, not the workload's
         return _absent(f"{type(error).__name__}: {error}", parameters)
+    if operators == 0 and sys.modules["torch"].cuda.is_initialized():
+        return _absent("a step calls no operator: it may replay a CUDA graph", parameters)
     return Work(operators=operators, flops=flops, parameters=parameters)
 
 

@@ -276,7 +276,9 @@ def _noted() -> Noted:
         host_hash=linux.name_hash(),
         memory_total_bytes=linux.memory_total_bytes(),
         load_average=os.getloadavg()[0],
-        allocator=linux.short(os.environ.get("PYTORCH_CUDA_ALLOC_CONF", "")),
+        allocator=linux.short(
+            os.environ.get("PYTORCH_ALLOC_CONF") or os.environ.get("PYTORCH_CUDA_ALLOC_CONF", "")
+        ),
     )
 
 

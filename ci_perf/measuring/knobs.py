@@ -21,7 +21,9 @@ from ci_perf.model.suite import Protocol
 # Variables that decide how many threads there are, or which kernels run.
 _VARIABLES = (
     "CUBLAS_WORKSPACE_CONFIG",
+    "CUDA_DEVICE_MAX_CONNECTIONS",
     "CUDA_LAUNCH_BLOCKING",
+    "CUDA_MODULE_LOADING",
     "KMP_AFFINITY",
     "LD_PRELOAD",
     "MKL_NUM_THREADS",
@@ -29,7 +31,9 @@ _VARIABLES = (
     "OMP_NUM_THREADS",
     "OMP_WAIT_POLICY",
     "PYTHONHASHSEED",
+    "PYTORCH_ALLOC_CONF",
     "PYTORCH_CUDA_ALLOC_CONF",
+    "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE",
 )
 _VALUE_CHARS = 500
 
@@ -107,7 +111,9 @@ def held() -> dict[str, Scalar]:
     A knob that cannot be read is absent. Never raises.
     """
     values: dict[str, Scalar] = {
-        name: value[:_VALUE_CHARS] for name in _VARIABLES if (value := os.environ.get(name))
+        name: value[:_VALUE_CHARS]
+        for name in (*_VARIABLES, *filter(_is_of_nccl, os.environ))
+        if (value := os.environ.get(name))
     }
     values["cpus"] = _spelled(os.sched_getaffinity(0))
     values["gc_thresholds"] = ",".join(map(str, gc.get_threshold()))
@@ -117,6 +123,11 @@ def held() -> dict[str, Scalar]:
     if torch := sys.modules.get("torch"):
         values |= _of_torch(torch)
     return dict(sorted(values.items()))
+
+
+def _is_of_nccl(variable: str) -> bool:
+    """Whether it chooses the protocols, channels and links of NCCL."""
+    return variable.startswith("NCCL_")
 
 
 def _of_torch(torch: Any) -> dict[str, Scalar]:  # noqa: ANN401  the module

@@ -123,7 +123,7 @@ def fence(text: str, *, info: str) -> Markdown:
 
 def tail(text: str) -> str:
     """Keep the last lines within the caps, without control characters; says what was cut."""
-    lines = text.splitlines()
+    lines = _last_lines(text, MAX_FENCED_LINES)
     while lines and not visible(lines[-1]):
         lines.pop()
     kept = [visible(line) for line in lines[-MAX_FENCED_LINES:]]
@@ -137,7 +137,19 @@ def tail(text: str) -> str:
 
 def quoted(text: str) -> list[str]:
     """Set the last lines of foreign text apart, for a log."""
-    return [visible(f"  | {line}") for line in text.splitlines()[-_MAX_QUOTED_LINES:]]
+    lines = _last_lines(text, _MAX_QUOTED_LINES)
+    return [visible(f"  | {line}") for line in lines[-_MAX_QUOTED_LINES:]]
+
+
+def _last_lines(text: str, most: int) -> list[str]:
+    """Return the lines up to the last one that matters, of which people see `most`.
+
+    Of a crash these are the first ones: faulthandler puts the innermost call first, and a list of
+    all extension modules last.
+    """
+    lines = [line for line in text.splitlines() if not line.startswith("Extension modules:")]
+    crashes = (place for place, line in enumerate(lines) if line.startswith("Fatal Python error"))
+    return lines[: next(crashes, len(lines)) + most]
 
 
 def visible(line: str) -> str:

@@ -83,6 +83,16 @@ def test_a_compiled_step_profile_as_the_program_it_was_compiled_from(model):
     assert (found.operators, found.flops) == (eager.operators, eager.flops)
 
 
+def test_a_step_of_a_gpu_that_calls_no_operator_has_no_counts(monkeypatch):
+    nothing = counters.count_work(lambda: None, CPU, 7)
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
+    replayed = counters.count_work(lambda: None, CPU, 7)
+
+    assert (nothing.operators, nothing.flops) == (0, 0)
+    assert (replayed.operators, replayed.flops, replayed.parameters) == (None, None, 7)
+    assert "CUDA graph" in replayed.absent
+
+
 def test_a_step_that_cannot_be_watched_has_no_counts_and_a_reason():
     def step():
         raise RuntimeError("not under a mode")

@@ -140,3 +140,15 @@ def test_of_one_line_that_is_too_long_the_end_is_shown():
     assert shown.startswith("… 1 earlier lines\n…xxx")
     assert shown.endswith("xxxthe end")
     assert len(shown.encode()) < escape.MAX_FENCED_BYTES + 50
+
+
+def test_of_a_crash_the_innermost_calls_are_shown_and_no_list_of_modules():
+    calls = [f'  File "a.py", line {number} in call_{number}' for number in range(99)]
+    crash = ["Fatal Python error: Aborted", "", "Current thread (most recent call first):", *calls]
+    text = "\n".join(["begun"] * 99 + crash + ["", "Extension modules: numpy.a, numpy.b"])
+
+    for shown in (escape.tail(text), "\n".join(escape.quoted(text))):
+        assert "Fatal Python error: Aborted" in shown
+        assert "in call_0\n" in shown
+        assert "in call_98" not in shown
+        assert "Extension modules" not in shown
