@@ -20,7 +20,7 @@ from ci_perf.model.comparison import (
     Stale,
     Verdict,
 )
-from ci_perf.model.metrics import Kind
+from ci_perf.model.metrics import Better, Kind
 
 # Compared by ranges for want of an interval, and noisy all the same: no proof without pairs.
 _NOISY_RANGES = frozenset({Kind.COMPILE, Kind.SHARE})
@@ -248,16 +248,18 @@ def _by_history(candidate: Candidate, change: Change) -> Change:
 
 
 def compare_ranges(candidate: Candidate, base: Sessions, head: Sequence[float]) -> Change:
-    """Compare ranges with a tolerance; every side has at least one value.
-
-    Lower is better for every such metric.
-    """
+    """Compare ranges with a tolerance; every side has at least one value."""
     limit, kind = candidate.limit, candidate.metric.kind
     before = [value for session in base for value in session]
     tolerance = max(limit.relative * max(before), limit.absolute)
-    verdict, code = _of_two_ranges(before, head, tolerance)
+    is_more_better = candidate.metric.better is Better.HIGHER
+    sign = -1 if is_more_better else 1
+    verdict, code = _of_two_ranges(
+        [sign * value for value in before], [sign * value for value in head], tolerance
+    )
     low, high = metric_values.centre(kind, [before]), metric_values.centre(kind, [head])
     size = tolerance / low if low else 0.0
+    over, under = (low, high) if is_more_better else (high, low)
     return Change(
         workload=candidate.workload,
         metric=candidate.metric.name,
@@ -268,7 +270,7 @@ def compare_ranges(candidate: Candidate, base: Sessions, head: Sequence[float]) 
         base_sessions=len(base),
         items_per_step=candidate.items_per_step,
         item_unit=candidate.item_unit,
-        ratio=high / low if low else None,
+        ratio=over / under if under else None,
         interval=None,
         limit=size,
         smallest_detectable=size,

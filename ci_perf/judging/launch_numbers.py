@@ -13,6 +13,7 @@ from ci_perf.model.base import Scalar, Statistic
 from ci_perf.model.process import (
     CompileCounts,
     DeviceMemory,
+    DeviceWork,
     Memory,
     Process,
     StepPhase,
@@ -113,6 +114,7 @@ def of_process(process: Process) -> Numbers:
         **_host_memory(process.memory),
         **(_compiles(process, process.compiles, step_s) if process.compiles else {}),
         **_work(process),
+        **_device_work(process.device_work),
         **_cpu_time(process.timed),
         **_on_device(process.timed, step_s),
         **(_device_memory(process.memory.device) if process.memory.device else {}),
@@ -120,6 +122,19 @@ def of_process(process: Process) -> Numbers:
         **(_gpus(process.evidence, step_s) if process.evidence else {}),
         **_skew(process),
     }
+
+
+def _device_work(work: DeviceWork | None) -> Numbers:
+    """Return exact counts of a GPU; nothing where no profile could be had."""
+    if work is None or work.absent:
+        return {}
+    counts = {
+        metrics.KERNELS: work.launched,
+        metrics.HOST_WAITS: work.host_waits,
+        metrics.GRAPH_REPLAYS: work.graph_replays,
+        metrics.SPILLS: work.spills,
+    }
+    return {metric.name: float(count) for metric, count in counts.items() if count is not None}
 
 
 def _host_memory(memory: Memory) -> Numbers:

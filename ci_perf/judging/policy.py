@@ -224,7 +224,8 @@ def _noisy(kind: PolicyKind, absolute: float = 0.0, *, gate: bool = True) -> Lim
 # twice the launches. Scaling efficiency is made of two step times, which gate. Allocated memory:
 # the allocator rounds to 2 MiB blocks. Shares: 5 percentage points of a step. Operators and FLOPs
 # do not gate: a fusion, or another layer, changes them on purpose, and what they cost is gated as
-# time and memory; shown, they explain it. CPU time gates on a CPU (judging/clocks.py).
+# time and memory; shown, they explain it. Nor do kernels; a wait for the GPU, a lost CUDA graph and
+# spilled registers are seldom meant. CPU time gates on a CPU (judging/clocks.py).
 _LIMITS = {
     metrics.STEP_TIME.name: _noisy(PolicyKind.TIME),
     metrics.STEP_CPU.name: _noisy(PolicyKind.TIME, gate=False),
@@ -244,6 +245,10 @@ _LIMITS = {
     metrics.RECOMPILES.name: Limit(),
     metrics.OPERATORS.name: Limit(gate=False),
     metrics.FLOPS.name: Limit(gate=False),
+    metrics.KERNELS.name: Limit(gate=False),
+    metrics.HOST_WAITS.name: Limit(),
+    metrics.GRAPH_REPLAYS.name: Limit(),
+    metrics.SPILLS.name: Limit(),
     # Far above what rounding does to a loss in fp32, far below what a wrong formula does.
     metrics.FINGERPRINT: Limit(relative=0.001, gate=False),
     # Fixed programs repeat within 1 to 2 % on a machine that is left alone.

@@ -140,6 +140,7 @@ def _side(processes: Sequence[Process]) -> SideProfile:
         step_time_s=statistics.median(_steps_s(processes)),
         phases=_phases(processes),
         gpus=tuple(_gpus(processes)),
+        device_work=next(filter(None, (process.device_work for process in processes)), None),
     )
 
 

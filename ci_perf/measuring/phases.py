@@ -23,6 +23,7 @@ from ci_perf.measuring import (
     user_code,
 )
 from ci_perf.measuring.device import Device
+from ci_perf.measuring.device_work import record_device_work
 from ci_perf.measuring.distributed import Group
 from ci_perf.measuring.instruments import Instruments, Stopwatch, TimeLeft
 from ci_perf.measuring.monitor import Marks
@@ -257,9 +258,11 @@ class AfterTiming:
             lambda: counters.count_work(workload.step, here, workload.parameter_count),
             steps=1,
         )
+        device_work = take("device_work", lambda: record_device_work(workload.step, here), steps=1)
         return msgspec.structs.replace(
             process,
             step_phases=parts,
+            device_work=device_work,
             ranks=group.describe(skew_s),
             work=work or process.work,
         )

@@ -96,6 +96,20 @@ RECOMPILES = Metric(name="recompiles", title="recompiles", unit=Unit.COUNT, kind
 OPERATORS = Metric(name="operators", title="operators per step", unit=Unit.COUNT, kind=Kind.COUNT)
 FLOPS = Metric(name="flops", title="FLOPs per step", unit=Unit.FLOP, kind=Kind.COUNT)
 
+KERNELS = Metric(name="kernels", title="kernels per step", unit=Unit.COUNT, kind=Kind.COUNT)
+HOST_WAITS = Metric(name="host_waits", title="waits for the GPU", unit=Unit.COUNT, kind=Kind.COUNT)
+GRAPH_REPLAYS = Metric(
+    name="graph_replays",
+    title="CUDA graphs replayed",
+    unit=Unit.COUNT,
+    kind=Kind.COUNT,
+    better=Better.HIGHER,
+)
+SPILLS = Metric(name="spills", title="spilled registers", unit=Unit.COUNT, kind=Kind.COUNT)
+
+# Exact counts of what a step makes the GPU do, by torch's profiler.
+OF_PROFILE = (KERNELS, HOST_WAITS, GRAPH_REPLAYS, SPILLS)
+
 JUDGED = (
     STEP_TIME,
     STEP_CPU,
@@ -115,6 +129,7 @@ JUDGED = (
     RECOMPILES,
     OPERATORS,
     FLOPS,
+    *OF_PROFILE,
 )
 
 

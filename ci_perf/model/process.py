@@ -160,6 +160,42 @@ class Work(Struct, frozen=True, kw_only=True):
     absent: Text = ""
 
 
+class KernelCount(Struct, frozen=True, kw_only=True):
+    """How often a step launches a kernel with a grid, blocks and dynamic shared memory."""
+
+    name: Text
+    grid: tuple[Count, ...]
+    block: tuple[Count, ...]
+    shared_bytes: Bytes
+    count: Count
+
+
+class Copies(Struct, frozen=True, kw_only=True):
+    """Copies of a step in one direction, and their bytes together."""
+
+    count: Count
+    bytes: Bytes
+
+
+class DeviceWork(Struct, frozen=True, kw_only=True):
+    """What one step makes the GPUs do, by torch's profiler: exact, without times.
+
+    ``launched`` counts all kernels; ``kernels`` has the most frequent ones, and ``sequence`` is a
+    digest of all in their order. ``host_waits`` are calls that return when the device is done.
+    ``copies`` are by direction ("HtoD"). ``spills`` are spilled registers of the kernels that
+    Triton has compiled; `None` without any. ``absent`` says why nothing is known.
+    """
+
+    kernels: tuple[KernelCount, ...] = ()
+    launched: Count = 0
+    sequence: Text = ""
+    host_waits: Count = 0
+    graph_replays: Count = 0
+    copies: dict[Name, Copies] = {}
+    spills: Count | None = None
+    absent: Text = ""
+
+
 class Fingerprint(Struct, frozen=True, kw_only=True):
     """The numbers that the workload computes: losses of the first steps, then of its output.
 
@@ -218,6 +254,7 @@ class Process(Struct, frozen=True, kw_only=True):
     work: Work
     fingerprint: Fingerprint
     step_phases: StepPhases | None = None
+    device_work: DeviceWork | None = None
     ranks: Ranks | None = None
     evidence: Evidence | None = None
     absent: dict[Name, Text] = {}
@@ -295,6 +332,7 @@ class SideProfile(Struct, frozen=True, kw_only=True):
     step_time_s: Amount
     phases: dict[Name, StepPhase] = {}
     gpus: tuple[GpuUse, ...] = ()
+    device_work: DeviceWork | None = None
 
 
 class Profile(Struct, frozen=True, kw_only=True):

@@ -2,8 +2,11 @@
 
 import pytest
 
+from ci_perf.model import metrics as m
 from ci_perf.model.comparison import Verdict
+from ci_perf.model.process import DeviceWork
 from ci_perf.model.suite import Limit, Limits
+from tests.comparisons import verdicts_of
 from tests.histories import (
     a_pair,
     in_turns,
@@ -127,3 +130,30 @@ def test_what_is_noisy_and_judged_by_ranges_needs_as_many_pairs_as_the_first_loo
 
     assert verdict(1) == (Verdict.INCONCLUSIVE, "too_few_pairs")
     assert verdict(4) == (Verdict.REGRESSED, "beyond_limit")
+
+
+@pytest.mark.parametrize(
+    ("base", "head", "moved"),
+    [
+        ({}, {"host_waits": 1}, {"host_waits": Verdict.REGRESSED}),
+        ({"graph_replays": 1}, {}, {"graph_replays": Verdict.REGRESSED}),
+        ({}, {"graph_replays": 1}, {"graph_replays": Verdict.IMPROVED}),
+        ({"spills": 0}, {"spills": 8}, {"spills": Verdict.REGRESSED}),
+        ({}, {"launched": 11}, {"kernels": Verdict.REGRESSED}),
+        ({}, {"absent": "refused"}, {"kernels": Verdict.FAILED}),
+    ],
+)
+def test_counts_of_the_device_are_exact(base, head, moved):
+    sides = [
+        a_run(a_measured("a", *STEADY, device_work=DeviceWork(**{"launched": 10, **work})))
+        for work in (base, head)
+    ]
+
+    found = verdicts_of(judged(*sides), "a")
+
+    counts = {metric.name for metric in m.OF_PROFILE}
+    assert {
+        name: verdict
+        for name, verdict in found.items()
+        if name in counts and verdict is not Verdict.UNCHANGED
+    } == moved
