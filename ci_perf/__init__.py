@@ -10,7 +10,7 @@ interrupt raises KeyboardInterrupt once the processes, containers and folders of
 """
 
 # Each function imports what it needs: `import ci_perf` costs nothing, and needs no torch.
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from ci_perf.api_types import Location, Notify, say_nothing
@@ -79,6 +79,10 @@ def check(
     suite: str = "",
     *,
     root: Location | None = None,
+    command: Sequence[str] = (),
+    metric: str = "",
+    skip: int = 0,
+    setup: str = "",
     fail_on: "FailOn | None" = None,
     notify: Notify | None = None,
     listener: "Listener | None" = None,
@@ -89,15 +93,22 @@ def check(
     `options` are those of `measure`. Returns `run` and `comparison` with `.verdict` and
     `.exit_code`; a regression is no exception. Without `against` it is likely at most. Pairs of
     earlier runs (`add`, or files) count for the same commits. `checks_before` checks of the pull
-    request share the chance of an alarm.
+    request share the chance of an alarm. A `command` is measured in the place of a suite:
+    `command=["python", "train.py"]`, with the step times that it prints by `metric` ("step_ms=iter
+    .*time ([0-9.]+)ms") after the first `skip`, once `setup` has made each side ready.
     """
-    from ci_perf.gate import arguments, check, check_fail_on
+    from ci_perf.gate import arguments, check, check_fail_on, command_suite
     from ci_perf.session import Listener
 
     check_fail_on(fail_on)
-    measuring = arguments.measure_options(root, options, suite=suite)
     heard = listener or Listener()
-    return check.check(measuring, fail_on=fail_on, notify=notify or say_nothing, listener=heard)
+    top = arguments.root_of(root)
+    asked = {"suite": suite, **options}
+    with command_suite.open_command(
+        top, command, asked, metric=metric, skip=skip, setup=setup
+    ) as by:
+        measuring = arguments.measure_options(root, by)
+        return check.check(measuring, fail_on=fail_on, notify=notify or say_nothing, listener=heard)
 
 
 def compare(

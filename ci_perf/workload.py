@@ -1,7 +1,7 @@
 """The names that the author of a workload imports. No torch, no registry, no base class."""
 
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 Scalar = str | int | float | bool
@@ -57,6 +57,10 @@ class Workload:
     ``precision`` names the peak that the step's FLOPs are compared with ("fp32", "tf32", "fp16",
     "bf16"; empty for none). ``parameter_count`` is the size of the model. ``local_step`` is the
     step of one rank without its communication, by which the ranks' skew is measured.
+
+    ``is_fresh``: each step is a program of its own, so nothing warms up, and only the clock watches
+    it. ``reported_s`` returns the step times, in seconds, that the latest step has reported itself:
+    they stand for it.
     """
 
     step: Callable[[], object]
@@ -70,3 +74,5 @@ class Workload:
     precision: str = ""
     parameter_count: int | None = None
     local_step: Callable[[], object] | None = None
+    is_fresh: bool = False
+    reported_s: Callable[[], Sequence[float]] | None = None

@@ -40,8 +40,43 @@ def run_command(*, measuring: dict[str, Any], output: Path) -> ExitCode:
     return ExitCode.NO_ANSWER if run.failed else ExitCode.OK
 
 
-@click.command("check")
+class _CommandAtEnd(click.Command):
+    """A command line whose words behind "--" are a command to measure."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Keep the command for `check_command`, and parse what stands before it."""
+        if "--" in args:
+            place = args.index("--")
+            ctx.meta["command"] = args[place + 1 :]
+            args = args[:place]
+            if not ctx.meta["command"]:
+                raise click.UsageError("--: expected a command behind it, found none", ctx)
+        return super().parse_args(ctx, args)
+
+
+@click.command("check", cls=_CommandAtEnd, options_metavar="[OPTIONS]")
 @measure_options.measuring(*measure_options.CHECKING)
+@click.option(
+    "--metric",
+    default="",
+    metavar="NAME_ms=REGEX",
+    help="With -- COMMAND: the step times that the command prints, in s, ms or us, such as "
+    "'step_ms=iter .*time ([0-9.]+)ms'.  [default: (the time of the whole command)]",
+)
+@click.option(
+    "--skip",
+    type=click.IntRange(0),
+    default=0,
+    metavar="N",
+    help="With --metric: how many times at the beginning do not count.",
+)
+@click.option(
+    "--setup",
+    default="",
+    metavar="COMMAND",
+    help="With -- COMMAND: what makes a checkout ready, such as a link to data that git does not "
+    "know. A shell runs it once in each side.",
+)
 @options.fail_on(default=None)
 @options.run_output(default="run.json")
 @options.report
@@ -49,11 +84,15 @@ def run_command(*, measuring: dict[str, Any], output: Path) -> ExitCode:
     "--comparison",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
+    hidden=True,
     help="Write the verdicts to this file, too, as JSON: other commands read it.",
 )
 def check_command(
     *,
     measuring: dict[str, Any],
+    metric: str,
+    skip: int,
+    setup: str,
     fail_on: FailOn | None,
     output: Path,
     report: Path | None,
@@ -64,6 +103,9 @@ def check_command(
     The baselines can clear a change and raise a suspicion, and no more: what they do not clear is
     called a regression only with --against, by launching the base and the head in turns. Exact
     numbers (memory of a GPU, counts) need no such proof.
+
+    `ci-perf check --against main -- COMMAND` needs no suite and no baselines: it runs the command
+    in turns in the base and in the head, and judges its time, CPU time and memory.
 
     Exit codes: 0 no regression, 1 regression (or changed numerics, where their limit gates), 3 no
     answer: something looks worse and is not proven, a limit requires an answer and there is none, a
@@ -77,6 +119,10 @@ def check_command(
         files.check_target(target)
     checked = ci_perf.check(
         **measuring,
+        command=click.get_current_context().meta.get("command", ()),
+        metric=metric,
+        skip=skip,
+        setup=setup,
         output=output,
         fail_on=fail_on,
         notify=console.say,

@@ -83,6 +83,7 @@ class MeasureOptions(RepositoryFolders):
         "--add",
         "An earlier run: its pairs count, too, where it is of the same commits, machine and "
         "software. With --against.",
+        hidden=True,
         reads="path",
         multiple=True,
         metavar="RUN.json",
@@ -92,6 +93,7 @@ class MeasureOptions(RepositoryFolders):
         "--checks-before",
         "How many checks of the same pull request have tested pairs: all share the chance of a "
         "false alarm. 'unknown' makes the report say so.",
+        hidden=True,
         reads="count",
         metavar="N",
     )

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from ci_perf.judging import comparability, metric_values
 from ci_perf.judging.candidates import Candidate
 from ci_perf.model import metrics
-from ci_perf.model.base import Scalar
+from ci_perf.model.base import COMMAND_SUITE, Scalar
 from ci_perf.model.comparison import Code, Uncompared, Verdict
 from ci_perf.model.metrics import Metric
 from ci_perf.model.program import SameProgram
@@ -56,7 +56,7 @@ def rows(
     for name in sorted(after.keys() & other.keys()):
         yield _incomparable(before.get(name), after[name], other[name])
     for name in sorted(after.keys() - before.keys() - other.keys()):
-        yield _new(after[name])
+        yield from _new(after[name], head)
     for name in sorted((before.keys() & after.keys()) - other.keys()):
         if differing := comparability.obstacles(before[name], after[name], tiers):
             yield _incomparable(before[name], after[name], differing)
@@ -131,15 +131,18 @@ def _missing(base: Subject) -> Uncompared:
     return _row(base, Verdict.FAILED, Code.MISSING, base=metric_values.centres(base))
 
 
-def _new(head: Subject) -> Uncompared:
+def _new(head: Subject, side: Summary) -> Iterator[Uncompared]:
     """Say that a workload was measured and has nothing to be compared with.
 
-    The note says why its base could not be launched, where that was tried. Where pairs answer, they
-    have the numbers: those of launches alone, of other minutes, would be a second step time.
+    A command has no baseline, and is not new where pairs answer. The note says why its base could
+    not be launched, where that was tried. Where pairs answer, they have the numbers: those of
+    launches alone, of other minutes, would be a second step time.
     """
+    if side.suite == COMMAND_SUITE and _has_pairs(head):
+        return
     note = head.paired.failure if head.paired else ""
     numbers = {} if _has_pairs(head) else metric_values.centres(head)
-    return _row(head, Verdict.NEW, Code.NEW, head=numbers, note=note)
+    yield _row(head, Verdict.NEW, Code.NEW, head=numbers, note=note)
 
 
 def _incomparable(base: Subject | None, head: Subject, differing: str) -> Uncompared:

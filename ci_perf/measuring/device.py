@@ -3,6 +3,7 @@
 import contextlib
 import os
 import resource
+import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -215,6 +216,43 @@ class CpuDevice:
     def between(self, begin: Stamp, end: Stamp) -> tuple[float, None]:
         """See Device."""
         return (end.host_ns - begin.host_ns) / 1e9, None
+
+    def reset_peaks(self) -> None:
+        """See Device."""
+
+    def memory(self) -> tuple[DeviceMemory, ...]:
+        """See Device."""
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
+class ReportedSteps:
+    """A CPU on which a step is as long as the program that it runs has reported."""
+
+    cpu: CpuDevice
+    reported_s: Callable[[], Sequence[float]]
+
+    def time_block(self, step: Step, count: int) -> Block:
+        """Run `count` programs; the block is the median of all that they have reported."""
+        steps_s: list[float] = []
+
+        def reporting() -> None:
+            step()
+            steps_s.extend(self.reported_s())
+
+        block = self.cpu.time_block(reporting, count)
+        return Block(step_s=statistics.median(steps_s), steps_s=tuple(steps_s), cpu_s=block.cpu_s)
+
+    def synchronize(self) -> None:
+        """See Device."""
+
+    def stamp(self) -> Stamp:
+        """See Device."""
+        return self.cpu.stamp()
+
+    def between(self, begin: Stamp, end: Stamp) -> tuple[float, None]:
+        """See Device."""
+        return self.cpu.between(begin, end)
 
     def reset_peaks(self) -> None:
         """See Device."""

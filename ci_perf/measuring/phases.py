@@ -9,6 +9,7 @@ from typing import Literal
 
 import msgspec
 
+from ci_perf.errors import UsageError
 from ci_perf.features.explain.model import StepProfile
 from ci_perf.measuring import (
     counters,
@@ -22,7 +23,7 @@ from ci_perf.measuring import (
     turn_client,
     user_code,
 )
-from ci_perf.measuring.device import Device
+from ci_perf.measuring.device import CpuDevice, Device, ReportedSteps
 from ci_perf.measuring.device_work import record_device_work
 from ci_perf.measuring.distributed import Group
 from ci_perf.measuring.instruments import Instruments, Stopwatch, TimeLeft
@@ -30,7 +31,7 @@ from ci_perf.measuring.monitor import Marks
 from ci_perf.measuring.recording import Steps
 from ci_perf.measuring.step_phases import Watcher
 from ci_perf.model.base import Scalar
-from ci_perf.model.process import Phase, Process, Work, WorkerResult
+from ci_perf.model.process import Phase, Process, Warmup, Work, WorkerResult
 from ci_perf.model.suite import PlannedWorkload
 from ci_perf.model.task import Task, limit_s
 from ci_perf.workload import Context, Workload
@@ -86,6 +87,7 @@ def go_through(
         if steps is not None:
             workload = steps.counted(workload)
         counters.keep_all_compile_records()
+        here = stopwatch.device = _reporting(here, workload)
     with stopwatch.phase(Phase.FIRST_STEP):
         first_step_s = group.maximum(here.time_block(workload.step, 1).step_s)
     with stopwatch.phase(Phase.FINGERPRINT):
@@ -93,13 +95,16 @@ def go_through(
             workload, here, protocol.fingerprint_steps, left.before_timing(group)
         )
     with stopwatch.phase(Phase.WARMUP):
-        warmup, step_s = timing.warm_up(
-            here,
-            workload.step,
-            protocol,
-            slowest=group.maximum,
-            in_pair=stopwatch.turn_taker.is_shared,
-        )
+        if workload.is_fresh:
+            warmup, step_s = Warmup(steps=0, stopped="stable"), first_step_s
+        else:
+            warmup, step_s = timing.warm_up(
+                here,
+                workload.step,
+                protocol,
+                slowest=group.maximum,
+                in_pair=stopwatch.turn_taker.is_shared,
+            )
         step = timing.with_slowdown(workload.step, todo.workload.slowdown, here, step_s=step_s)
     with (
         stopwatch.phase(Phase.TIMED),
@@ -115,6 +120,7 @@ def go_through(
             start_s=stopwatch.start_s(todo.imports_ahead),
             slowest=group.maximum,
             turn_taker=stopwatch.turn_taker,
+            is_fresh=workload.is_fresh,
         )
         marks.end()
     if steps is not None:
@@ -135,6 +141,15 @@ def go_through(
     )
     after = AfterTiming(todo, workload, here, group, Instruments(left, step_s, group))
     after.go_through(process, stopwatch, watcher, cache, keep)
+
+
+def _reporting(here: Device, workload: Workload) -> Device:
+    """Return the device, by whose steps are what the workload reports where it does."""
+    if workload.reported_s is None:
+        return here
+    if not isinstance(here, CpuDevice):
+        raise UsageError("reported_s: expected --device cpu, found another device")
+    return ReportedSteps(here, workload.reported_s)
 
 
 def _join(todo: Task) -> tuple[Group, str]:
@@ -216,10 +231,11 @@ class AfterTiming:
             foreign_code.check(self.todo)
             keep_so_far("memory", "counters")
         with stopwatch.phase(Phase.MEMORY):
-            process = self._with_memory(process)
+            process = process if self.workload.is_fresh else self._with_memory(process)
         keep_so_far("counters")
         with stopwatch.phase(Phase.COUNTERS):
-            process = self._with_counters(process, watcher)
+            if not self.workload.is_fresh:
+                process = self._with_counters(process, watcher)
         keep_so_far()
         with stopwatch.phase(Phase.TEARDOWN):
             self.instruments.take("teardown", self._tear_down, steps=0)

@@ -113,13 +113,14 @@ def time_blocks(
     start_s: float,
     slowest: Slowest = alone,
     turn_taker: TurnTaker = _ALONE,
+    is_fresh: bool = False,
 ) -> Timed:
     """Time blocks of at least `block_min_s`; `step_s` is the step time that warm-up saw.
 
     `start_s` is what the launch has cost so far: it says how long timing is worth its while.
 
     Each block takes a turn. Where these are shared, the step before it is not timed: it fills the
-    caches that the other process has emptied.
+    caches that the other process has emptied. One that `is_fresh` fills its own.
     """
     steps_per_block = _steps_per_block(protocol, slowest(step_s))
     start = turn_taker.clock()
@@ -131,7 +132,7 @@ def time_blocks(
     steps = _Steps()
     stopped: Stop | None = None
     while turn_taker.take_for_block(stopped):
-        if turn_taker.is_shared:
+        if turn_taker.is_shared and not is_fresh:
             device.time_block(step, 1)
         block = device.time_block(step, steps_per_block)
         block_s.append(slowest(block.step_s))

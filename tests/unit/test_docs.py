@@ -1,6 +1,7 @@
 """The documents against the code: what they name exists, and their tables are current."""
 
 import ast
+import itertools
 import math
 import os
 import re
@@ -173,7 +174,7 @@ def test_every_command_line_in_a_document_could_be_typed(document):
         options = {"--help"}
         if name in COMMANDS:
             options |= {option for p in parameters_of(name) for option in p.opts}
-        for argument in arguments:
+        for argument in itertools.takewhile(lambda each: each != "--", arguments):
             option = argument.partition("=")[0]
             assert not option.startswith("-") or option in options, f"ci-perf {name} {option}"
 

@@ -1,0 +1,94 @@
+"""A suite of one workload that runs a command: for `ci-perf check --against main -- COMMAND`.
+
+It lies outside of the repository, so that base and head are measured by the same.
+"""
+
+import contextlib
+import json
+import shlex
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ci_perf.errors import UsageError
+from ci_perf.measuring.command import parse_metric
+from ci_perf.model.base import COMMAND_SUITE
+
+# Files that git does not know are the head's alone; a package in src/ is found on both sides.
+_PYTHON_PATH = "src"
+_WORKLOAD = '''"""Run a command."""
+from ci_perf.measuring.command import build
+'''
+_SUITE = """schema_version = 1
+{top}
+[suites.command]
+device = "cpu"
+[suites.command.protocol]
+timeout_s = 3600.0
+block_min_s = 0.0
+timed_min_blocks = 1
+timed_min_s = 1.0
+timed_max_s = 5.0
+fingerprint_steps = 0
+[[suites.command.workloads]]
+workload = "command"
+parameters = {{ command = {command}, metric = {metric}, skip = {skip} }}
+"""
+
+
+@contextlib.contextmanager
+def open_command(
+    root: Path,
+    command: Sequence[str],
+    options: Mapping[str, Any],
+    *,
+    metric: str = "",
+    skip: int = 0,
+    setup: str = "",
+) -> Iterator[Mapping[str, Any]]:
+    """Provide options of a measurement with a command in the place of a suite, within.
+
+    Raises UsageError: no base to compare with, or a metric that cannot be read.
+    """
+    if not command:
+        if metric or skip or setup:
+            raise UsageError(
+                "--metric, --skip, --setup: expected -- COMMAND behind all options, found none"
+            )
+        yield options
+        return
+    if options.get("against") is None:
+        raise UsageError("-- COMMAND: expected --against REF, for a command has no baselines")
+    if options.get("select"):
+        raise UsageError(f"-- COMMAND: expected no workloads, found {options['select'][0]!r}")
+    try:
+        parse_metric(metric)
+    except ValueError as error:
+        raise UsageError(f"--metric: {error}") from None
+    with tempfile.TemporaryDirectory(prefix="ci-perf-command-") as name:
+        folder = Path(name)
+        (folder / "command.py").write_text(_WORKLOAD, encoding="utf-8")
+        top = [f'python_path = ["{_PYTHON_PATH}"]'] if (root / _PYTHON_PATH).is_dir() else []
+        top += [f"setup = {{ command = {_quote(setup)} }}"] if setup else []
+        text = _SUITE.format(
+            top="\n".join(top),
+            command=_quote(shlex.join(command)),
+            metric=_quote(metric),
+            skip=skip,
+        )
+        (folder / "suite.toml").write_text(text, encoding="utf-8")
+        yield {
+            **options,
+            "suite": COMMAND_SUITE,
+            "workloads": folder,
+            "baselines": folder / "baselines",
+            "record": False,
+            "all_workloads": True,
+            "explain_s": 0.0,
+        }
+
+
+def _quote(text: str) -> str:
+    """Spell a text for TOML, whose basic strings are those of JSON."""
+    return json.dumps(text, ensure_ascii=False)

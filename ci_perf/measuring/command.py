@@ -1,0 +1,105 @@
+"""A workload that runs a command: `ci-perf check --against main -- python train.py`.
+
+Each step is a program of its own. Its time is that of the whole command by the clock, or of the
+steps that the command reports itself.
+"""
+
+import collections
+import re
+import shlex
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from itertools import islice
+
+from ci_perf.workload import Context, Workload
+
+# Of what a command prints, where it fails.
+_LAST_LINES = 30
+_UNITS_S = {"s": 1.0, "ms": 1e-3, "us": 1e-6}
+
+
+def build(context: Context) -> Workload:
+    """Return the workload; `context.parameters` are those of `command_suite.write_suite`."""
+    program = RepeatedCommand(
+        command=shlex.split(str(context.parameters["command"])),
+        metric=str(context.parameters.get("metric", "")),
+        skip=int(context.parameters.get("skip", 0)),
+    )
+    return Workload(
+        step=program.run,
+        item_unit="run" if not program.metric else "step",
+        is_fresh=True,
+        reported_s=program.find_step_times if program.metric else None,
+    )
+
+
+@dataclass
+class RepeatedCommand:
+    """A command that is run again and again, and the step times that it printed last."""
+
+    command: list[str]
+    metric: str
+    skip: int
+    _step_times_s: list[float] = field(default_factory=list)
+
+    def run(self) -> None:
+        """Run it to its end. Raises RuntimeError: it cannot be started, or ends with another code.
+
+        Its output is read line by line, so that none of it is held in memory.
+        """
+        pattern, unit_s = parse_metric(self.metric)
+        last: collections.deque[str] = collections.deque(maxlen=_LAST_LINES)
+        times_s: list[float] = []
+        shown = shlex.join(self.command)
+        try:
+            program = subprocess.Popen(
+                self.command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                errors="replace",
+            )
+        except OSError as error:
+            raise RuntimeError(f"{shown}: cannot be started: {error.strerror}") from None
+        with program:
+            assert program.stdout is not None
+            for line in program.stdout:
+                last.append(line)
+                if pattern is not None and (match := pattern.search(line)):
+                    times_s.append(float(match[1]) * unit_s)
+        if program.returncode:
+            sys.stdout.writelines(last)
+            raise RuntimeError(f"{shown}: expected exit code 0, found {program.returncode}")
+        self._step_times_s = list(islice(times_s, self.skip, None))
+        if pattern is not None and not self._step_times_s:
+            sys.stdout.writelines(last)
+            raise RuntimeError(
+                f"{shown}: expected more than {self.skip} lines with {pattern.pattern!r}, "
+                f"found {len(times_s)}"
+            )
+
+    def find_step_times(self) -> list[float]:
+        """Return the step times that the last run has printed, in seconds."""
+        return self._step_times_s
+
+
+def parse_metric(metric: str) -> tuple[re.Pattern[str] | None, float]:
+    """Return the pattern of "step_ms=iter .*time ([0-9.]+)ms", and its unit in seconds.
+
+    An empty text has none. Raises ValueError: no such form, unit or pattern.
+    """
+    if not metric:
+        return None, 1.0
+    name, equals, text = metric.partition("=")
+    unit = name.rpartition("_")[2]
+    if not equals or unit not in _UNITS_S:
+        raise ValueError(f"expected NAME_s=REGEX, NAME_ms=REGEX or NAME_us=REGEX, found {metric!r}")
+    try:
+        pattern = re.compile(text)
+    except re.error as error:
+        raise ValueError(f"expected a regular expression, found {text!r}: {error}") from None
+    if pattern.groups != 1:
+        raise ValueError(f"expected one group, which is the time, found {text!r}")
+    return pattern, _UNITS_S[unit]

@@ -1,0 +1,108 @@
+"""`check --against main -- COMMAND`: a program that nobody wrote for ci-perf, as it is."""
+
+import json
+import sys
+
+import pytest
+
+from ci_perf.errors import ExitCode
+from tests import repositories
+from tests.projects import Project
+
+# Prints ten times, each half the time that it sleeps.
+PROGRAM = """
+import sys, time
+import pace
+for number in range(10):
+    time.sleep(pace.S)
+    print(f"iter {number}: time {500 * pace.S:.3f}ms", flush=True)
+"""
+METRIC = ("--metric", "step_ms=iter .*time ([0-9.]+)ms", "--skip", "2")
+
+
+@pytest.fixture
+def repository(tmp_path):
+    git = repositories.init(tmp_path / "project")
+    git.commit(program_py=PROGRAM, pace_py="S = 0.005\n")
+    git.ask("switch", "--quiet", "--create", "branch")
+    git.commit()
+    return git
+
+
+def checked(git, *options, command=(sys.executable, "program.py")):
+    """Check a command against main; return how it ended, and its rows by metric."""
+    done = Project(git.root).run(
+        *("check", "--against", "main", "--wait", "0s", "--comparison", "../comparison.json"),
+        *("-o", "../run.json", *options, "--", *command),
+    )
+    file = git.root.parent / "comparison.json"
+    rows = json.loads(file.read_text())["rows"] if file.exists() else []
+    return done, {row["metric"]: row for row in rows}
+
+
+def test_a_slower_command_is_proven_without_suite_and_baseline(repository):
+    repository.commit(pace_py="S = 0.010\n")
+
+    done, rows = checked(repository)
+
+    assert done.code == ExitCode.REGRESSED, done.err
+    assert set(rows) == {
+        *("step_time_s", "step_cpu_s", "step_p95_s", "first_step_s", "host_rss_peak_bytes")
+    }
+    assert rows["step_time_s"]["base"] > 0.05  # the whole command, with the start of Python
+    assert "Regressed: `command`. Fix it, or say in the pull request" in done.out
+    assert "ci-perf accept" not in done.out
+    assert repository.ask("status", "--porcelain") == ""
+
+
+def test_what_the_command_prints_is_its_step_time(repository):
+    repository.commit(pace_py="S = 0.010\n")
+
+    done, rows = checked(repository, *METRIC)
+
+    assert done.code == ExitCode.REGRESSED, done.err
+    step = rows["step_time_s"]
+    assert (step["base"], step["head"]) == (pytest.approx(0.0025), pytest.approx(0.005))
+
+
+def test_a_command_that_stayed_as_it_was_is_green(repository):
+    done, rows = checked(repository, *METRIC)
+
+    assert done.code == ExitCode.OK, done.err
+    assert rows["step_time_s"]["verdict"] == "unchanged"
+    assert "No action needed" in done.out
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ((sys.executable, "-c", "import sys; print('why'); sys.exit(4)"), "exit code 0, found 4"),
+        (("no-such-program",), "no-such-program: cannot be started: No such file"),
+        ((sys.executable, "-c", "print('iter 0: time 1ms')"), "more than 2 lines with"),
+    ],
+)
+def test_a_command_that_fails_says_why(repository, command, said):
+    done, rows = checked(repository, *METRIC, command=command)
+
+    assert done.code == ExitCode.NO_ANSWER, done.err
+    assert rows[""]["verdict"] == "failed"
+    assert said in done.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--", "true"), "-- COMMAND: expected --against REF"),
+        (("--against", "main", "--"), "--: expected a command behind it"),
+        (("--against", "main", "mlp", "--", "true"), "expected no workloads, found 'mlp'"),
+        (("--against", "main", "--skip", "3"), "expected -- COMMAND behind all options"),
+        (("--against", "main", "--metric", "x", "--", "true"), "--metric: expected NAME_s=REGEX"),
+        (("--against", "main", "--metric", "x_s=(", "--", "true"), "a regular expression"),
+        (("--against", "main", "--metric", "x_s=a", "--", "true"), "one group, which is the time"),
+    ],
+)
+def test_wrong_use_is_told(repository, arguments, said):
+    done = Project(repository.root).run("check", *arguments)
+
+    assert done.code == ExitCode.USAGE
+    assert said in done.err

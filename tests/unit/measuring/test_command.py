@@ -1,0 +1,59 @@
+"""Programs as steps: what they print, and the blocks that are made of it."""
+
+import sys
+
+import pytest
+
+from ci_perf.measuring import command, timing
+from ci_perf.measuring.device import CpuDevice, ReportedSteps
+from ci_perf.model.suite import Protocol
+
+
+def program(source, metric="t_ms=took ([0-9.]+)", skip=0):
+    return command.RepeatedCommand([sys.executable, "-c", source], metric, skip)
+
+
+def test_the_times_that_a_program_prints_are_seconds_without_the_first():
+    run = program("print('took 5\\nother\\nit took 7.5 and more\\ntook 9')", skip=1)
+
+    run.run()
+
+    assert run.find_step_times() == pytest.approx([0.0075, 0.009])
+
+
+def test_a_program_without_a_metric_reports_nothing():
+    run = program("print('took 5')", metric="")
+
+    run.run()
+
+    assert run.find_step_times() == []
+
+
+@pytest.mark.parametrize(
+    ("unit", "seconds"), [("step_s", 2.0), ("a_step_ms", 2e-3), ("x_us", 2e-6)]
+)
+def test_the_name_of_a_metric_ends_in_its_unit(unit, seconds):
+    _, unit_s = command.parse_metric(f"{unit}=(.)")
+
+    assert 2 * unit_s == pytest.approx(seconds)
+
+
+def test_a_block_is_the_median_of_what_its_programs_have_reported():
+    reports = iter([[1.0, 5.0], [2.0]])
+    runs = []
+    device = ReportedSteps(CpuDevice(), lambda: next(reports))
+
+    block = device.time_block(lambda: runs.append(1), 2)
+
+    assert (block.step_s, block.steps_s, len(runs)) == (2.0, (1.0, 5.0, 2.0), 2)
+
+
+def test_a_program_of_its_own_is_run_once_for_each_block():
+    runs = []
+    protocol = Protocol(block_min_s=0.0, timed_min_blocks=1, timed_min_s=0.0, timed_max_s=0.0)
+
+    timed = timing.time_blocks(
+        CpuDevice(), lambda: runs.append(1), protocol, step_s=1.0, start_s=1.0, is_fresh=True
+    )
+
+    assert len(timed.block_s) == len(runs) == 1
