@@ -19,10 +19,8 @@ from tests.runs import BASE_COMMIT, SLOW, STEADY, a_measured
 # Tests keep the machine busy: what they measure does not wait until they have ended.
 for command in ("CHECK", "RUN", "FLEET_MEASURE"):
     os.environ[f"CI_PERF_{command}_WAIT"] = "0s"
-# Tests of measuring need launches; tests/integration/cli/test_same_program.py is about those that
-# need none.
+# Tests of measuring need launches; those of same program turn it on again.
 os.environ["CI_PERF_CHECK_ALL"] = os.environ["CI_PERF_RUN_ALL"] = "1"
-os.environ["CI_PERF_RECORD"] = "0"
 # And it becomes a baseline all the same.
 os.environ["CI_PERF_ACCEPT_FORCE"] = "1"
 

@@ -2,29 +2,26 @@
 
 import msgspec
 
-from ci_perf.model.program import Program, ProgramFile, SameProgram, Touched
+from ci_perf.model.program import Program, SameProgram, Touched
 
 
 def a_program(workload="bert", **more):
-    """A record of one source of which two units ran, and of one data file."""
+    """A record of one Python file and of one data file."""
     plain = Program(
         workload=workload,
         conditions="c" * 16,
-        steps=3,
-        files={
-            "src/net.py": ProgramFile(blob="a" * 40, units={":": "1" * 16, "step": "2" * 16}),
-            "data/labels.json": ProgramFile(blob="b" * 40),
-        },
+        files={"src/net.py": "a" * 40, "data/labels.json": "b" * 40},
+        code=("src/net.py",),
     )
     return msgspec.structs.replace(plain, **more)
 
 
 def a_same_program(workload="bert", **more):
-    """A workload that was not launched: 214 functions of 31 files and 2 data files."""
-    plain = SameProgram(workload=workload, parameters={}, functions=214, files=31, data_files=2)
+    """A workload that was not launched: 33 files."""
+    plain = SameProgram(workload=workload, parameters={}, files=33)
     return msgspec.structs.replace(plain, **more)
 
 
-def a_touched(workload="bert", code="differs", detail="src/net.py: Net.forward differs", **more):
+def a_touched(workload="bert", code="differs", detail="src/net.py differs", **more):
     """A workload that has to be measured."""
     return Touched(workload=workload, code=code, detail=detail, **more)

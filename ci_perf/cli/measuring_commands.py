@@ -155,11 +155,10 @@ def list_command(*, measuring: dict[str, Any], against: str | None, json: bool) 
         plan = measure.plan(asked)
         console.emit(codec.encode(plan) if json else suite_text.listing(plan), output=None)
         return
-    from ci_perf.gate import touched
-    from ci_perf.report import same_program
+    from ci_perf.features.same_program import same_program_report, touched
 
-    answer = touched.touched(asked, notify=console.say)
+    answer = touched.find_touched(asked, notify=console.say)
     if json:
         console.emit(codec.encode(answer), output=None)
     else:
-        reports.emit_page(same_program.touched_page(answer), None, None)
+        reports.emit_page(same_program_report.build_touched_page(answer), None, None)

@@ -83,7 +83,6 @@ def open_command(
             "suite": COMMAND_SUITE,
             "workloads": folder,
             "baselines": folder / "baselines",
-            "record": False,
             "all_workloads": True,
             "explain_s": 0.0,
         }

@@ -13,10 +13,10 @@ from pathlib import Path
 from ci_perf import session, suite
 from ci_perf.baselines import layout
 from ci_perf.errors import CiPerfError, UsageError
+from ci_perf.features.same_program.records import BaseSide, RecordCache, Records
 from ci_perf.gate import Notify, commit_suite
 from ci_perf.gate.commit_suite import folder_below
 from ci_perf.gate.options import MeasureOptions
-from ci_perf.gate.programs import BaseSide, ProgramCache, Prover, cache_folder
 from ci_perf.judging.policy import limits_on
 from ci_perf.model.environment import Machine
 from ci_perf.model.program import SameProgram
@@ -157,15 +157,14 @@ class CommitPrograms:
         except (CiPerfError, IncomparableError):
             return False
         of_head = [each for each in plans[1].workloads if is_selected(each.id, (workload,))]
-        prover = Prover(
+        records = Records(
             plan=plans[1],
             head=trees[1],
             baselines=Path(self.options.root, self.options.baselines),
-            cache=ProgramCache(cache_folder(plans[1].suite), self.notify),
+            cache=RecordCache(plans[1].suite, self.notify),
             base=BaseSide(tree=trees[0], plan=plans[0]),
-            may_record=False,
         )
-        answers = [prover.known(each, machine) for each in of_head]
+        answers = [records.find_answer(each, machine) for each in of_head]
         return bool(answers) and all(isinstance(answer, SameProgram) for answer in answers)
 
     def _planned(self, position: int, machine: MachineDescription) -> Plan:

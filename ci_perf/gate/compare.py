@@ -9,7 +9,8 @@ import msgspec
 from ci_perf import suite
 from ci_perf.baselines import layout, summaries
 from ci_perf.errors import CiPerfError, UsageError
-from ci_perf.gate import Notify, claims, commit_suite, own_gate
+from ci_perf.features.same_program import claims
+from ci_perf.gate import Notify, commit_suite, own_gate
 from ci_perf.gate.commit_suite import RepositoryFolders
 from ci_perf.judging import gate_changes, suite_rules, summarise
 from ci_perf.judging.compare import compare as compare_summaries
@@ -206,9 +207,9 @@ def _with_proven_programs(run: Run, folders: RepositoryFolders, notify: Notify) 
         base, head = (commit_suite.tree_of(folders.root, commit) for commit in sides)
         file = "" if folder is None else (folder / "suite.toml").as_posix()
         with commit_suite.baselines_of_tree(base, folders, run.suite, records=True) as baselines:
-            return claims.proven(run, base, head, file, baselines, notify)
+            return claims.check_claims(run, base, head, file, baselines, notify)
     except CiPerfError as error:
-        return claims.unproven(run, error, notify)
+        return claims.reject_claims(run, error, notify)
 
 
 def read_run(source: Run | Path) -> tuple[Run, str]:

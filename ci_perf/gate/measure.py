@@ -3,7 +3,6 @@
 import contextlib
 import dataclasses
 import math
-import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -13,9 +12,9 @@ from ci_perf import session, worktree
 from ci_perf import suite as suites
 from ci_perf.errors import CannotWriteError, CiPerfError, UsageError
 from ci_perf.features.explain.kept_files import describe_files, list_sides, prepare_folder
-from ci_perf.gate import Notify, commit_suite, compare, programs, run_summary, runners
+from ci_perf.features.same_program.records import BaseSide, RecordCache, Records
+from ci_perf.gate import Notify, commit_suite, compare, run_summary, runners
 from ci_perf.gate.options import MOST_PROCESSES, MeasureOptions
-from ci_perf.gate.programs import BaseSide, ProgramCache, Prover
 from ci_perf.judging.earlier_checks import Before, Offered
 from ci_perf.launch import Launcher
 from ci_perf.model.base import Scalar
@@ -91,7 +90,7 @@ def measure_plan(
                 device=device,
                 lock_timeout_s=options.lock_timeout_s,
                 against=against,
-                prover=prover(plan, options, base, notify) if baselines else None,
+                records=find_records(plan, options, base, notify) if baselines else None,
                 baselines=baselines and _baselines_of_base(baselines, options, base),
                 identity=identity,
                 wait_s=options.wait_s if options.awaits_quiet else 0.0,
@@ -187,7 +186,7 @@ def launching(
 def with_plan(checkout: Checkout, plan: Plan, workloads: Path) -> Checkout:
     """Return the base with what its own suite.toml says, or why that cannot be read."""
     try:
-        before = programs.base_plan(plan, workloads, checkout)
+        before = _find_base_plan(plan, workloads, checkout)
     except CiPerfError as error:
         said = str(error).replace(f"{checkout.root}/", "the base: ")
         return dataclasses.replace(checkout, trouble=said[:_MOST_REASON_CHARS])
@@ -195,6 +194,20 @@ def with_plan(checkout: Checkout, plan: Plan, workloads: Path) -> Checkout:
     new = [workload.id for workload in plan.workloads if workload.id not in known]
     note = f"not in the suite of the base, launched there as the head says: {', '.join(new)}"
     return dataclasses.replace(checkout, plan=before, notes=(*checkout.notes, *[note] * bool(new)))
+
+
+def _find_base_plan(plan: Plan, workloads: Path, checkout: Checkout) -> Plan:
+    """Return the suite as the base has it; without workloads where it has none.
+
+    Raises CiPerfError.
+    """
+    folder = commit_suite.folder_below(Path(plan.root), plan.suite, workloads)
+    if folder is None:
+        return plan
+    if commit_suite.has_suite(FolderTree(checkout.root), folder):
+        with contextlib.suppress(UsageError):  # the head has added the suite to the file
+            return suites.plan(checkout.root / folder, plan.suite, root=checkout.root)
+    return msgspec.structs.replace(plan, workloads=())
 
 
 def _against_base(options: MeasureOptions, checkout: Checkout, notify: Notify) -> session.Against:
@@ -266,15 +279,15 @@ def _before(options: MeasureOptions, notify: Notify) -> Before:
     return Before(checks=checks, offered=offered)
 
 
-def prover(
+def find_records(
     plan: Plan,
     options: MeasureOptions,
     checkout: Checkout | None,
     notify: Notify,
     *,
     believes_cache: bool = False,
-) -> Prover | None:
-    """Return what finds out which workloads need no launch; `None` where nobody asks for it.
+) -> Records:
+    """Return what tells which workloads need no launch; it keeps what launches record.
 
     What lets a change pass believes no cache.
     """
@@ -283,16 +296,12 @@ def prover(
         base = BaseSide(
             tree=FolderTree(checkout.root), plan=checkout.plan, dependencies=checkout.dependencies
         )
-    may_record = options.record and os.environ.get("CI_PERF_RECORD") != "0"
-    if base is None and not may_record:
-        return None
-    return Prover(
+    return Records(
         plan=plan,
         head=FolderTree(Path(plan.root)),
         baselines=_baselines_of_base(options.baselines, options, checkout),
-        cache=ProgramCache(programs.cache_folder(plan.suite), notify),
+        cache=RecordCache(plan.suite, notify),
         base=base,
-        may_record=may_record,
         believes_cache=believes_cache,
     )
 

@@ -29,11 +29,9 @@ class MeasureOptions(RepositoryFolders):
 
     ``root`` is the repository. Without a ``suite``, see `suite.choose`; without ``select``, all its
     workloads. Also an interrupted run is in ``output``. Traces are taken as ``tracing`` says,
-    ``snapshot`` is a folder for snapshots of CUDA's memory.
-    ``record`` lets a launch that is not
-    timed record what each measured workload takes from the repository. ``unit`` is the id of the
-    unit of work, where these are the options of one, and ``suspects`` how many metrics of all units
-    share the chance of a false alarm. Without ``awaits_quiet``, the machine is measured as it is.
+    ``snapshot`` is a folder for snapshots of CUDA's memory. ``unit`` is the id of the unit of work,
+    where these are the options of one, and ``suspects`` how many metrics of all units share the
+    chance of a false alarm. Without ``awaits_quiet``, the machine is measured as it is.
     """
 
     suite: str = option(
@@ -119,7 +117,6 @@ class MeasureOptions(RepositoryFolders):
         reads="path",
         metavar="DIR",
     )
-    record: bool = True
     tracing: Tracing = field(default_factory=Tracing)
     snapshot: Path | None = None
     runner: Runner = field(default_factory=Runner)

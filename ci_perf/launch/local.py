@@ -31,7 +31,6 @@ from ci_perf.model.task import (
     MachineDescription,
     Task,
     TaskFailure,
-    limit_s,
     module_of,
 )
 from ci_perf.system import child, scratch
@@ -149,7 +148,7 @@ class LocalLauncher(TaskLauncher):
                 cwd=task.root,
                 environment=environment,
                 cookie=scratch.cookie_of_launch(folder.path),
-                timeout_s=limit_s(task),
+                timeout_s=task.workload.protocol.timeout_s,
                 interrupted=interrupted,
                 slot=slot,
             )

@@ -23,7 +23,7 @@ from ci_perf.launch import (
 from ci_perf.launch.exit_status import MemoryKills
 from ci_perf.launch.turn_scheduler import Slot
 from ci_perf.model.process import NO_RESULT_IN_TIME, Phase, WorkerResult
-from ci_perf.model.program import Program, joined, nothing_recorded
+from ci_perf.model.program import Program, join_programs, nothing_recorded
 from ci_perf.model.task import (
     FAILURE,
     MOST_SNAPSHOT_BYTES,
@@ -36,7 +36,6 @@ from ci_perf.model.task import (
     TRACE,
     Task,
     TaskFailure,
-    limit_s,
     of_rank,
 )
 from ci_perf.model.validity import Evidence, HostEvidence
@@ -81,8 +80,8 @@ def run(task: Task, run_process: RunProcess) -> Outcome:
             if isinstance(result, TaskFailure):
                 if result.exhausted is None:
                     result = _measured_before(folder, result)
-            elif task.record:
-                program = _recorded(folder, task)
+            else:
+                program = _read_program(folder, task)
                 result = msgspec.structs.replace(result, program=program)
     except (OSError, CiPerfError) as error:
         return not_started(error)
@@ -121,7 +120,7 @@ def _run(
     """Give a process its task, and read what it left; of a failure, whose memory ran out."""
     files.write(folder.path / TASK, _told(task))
     finished = run_process(folder)
-    limit = f"{limit_s(task):g} s (`timeout_s` in suite.toml)"
+    limit = f"{task.workload.protocol.timeout_s:g} s (`timeout_s` in suite.toml)"
     result = _collect(folder, finished, kind, limit)
     if isinstance(result, TaskFailure):
         evidence = finished.evidence
@@ -305,18 +304,18 @@ def _left_before(folder: Scratch, failure: TaskFailure, kind: type[T]) -> T | No
         return None
 
 
-def _recorded(folder: Scratch, task: Task) -> Program:
-    """Return what a recording launch left, or why that proves nothing."""
+def _read_program(folder: Scratch, task: Task) -> Program:
+    """Return what a launch has recorded, or why that proves nothing."""
     workload = task.workload
     ranks = range(workload.world_size) if workload.launch == "torchrun" else ()
     names = [of_rank(PROGRAM, rank) for rank in ranks] or [PROGRAM]
     try:
-        recorded = [program for name in names if (program := folder.read(name, Program))]
+        programs = [program for name in names if (program := folder.read(name, Program))]
     except InvalidFileError as error:
-        return nothing_recorded(workload.id, str(error)[:_REASON_CHARS])
-    if len(recorded) < len(names):
+        return nothing_recorded(workload.id, str(error))
+    if len(programs) < len(names):
         return nothing_recorded(workload.id, "a process left none")
-    return joined(recorded)
+    return join_programs(programs)
 
 
 def _told(task: Task) -> Task:

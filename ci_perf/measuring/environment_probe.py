@@ -17,7 +17,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from ci_perf.measuring import installed_packages, knobs, user_code
+from ci_perf.measuring import knobs, user_code
 from ci_perf.model import task
 from ci_perf.model.environment import (
     CpuMachine,
@@ -34,6 +34,8 @@ from ci_perf.system import files, linux
 
 # In a RECORD: where pip has installed a package from, and what leads to an editable one.
 _ORIGIN = re.compile(r"/direct_url\.json,")
+# PEP 610, as pip writes it.
+_DIRECT_URL = re.compile(r'"editable": *true')
 _EDITABLE = re.compile(r"^__editable__|\.pth,")
 # NVML's word for a GPU that is divided into MIG instances.
 _MIG_ENABLED = 1
@@ -243,7 +245,7 @@ def packages(installed: Iterable[importlib.metadata.Distribution]) -> str:
 
 def _record(package: importlib.metadata.Distribution) -> str:
     """Return the list of files, but for those that only say from which folder it was installed."""
-    is_editable = installed_packages.is_editable(package.read_text("direct_url.json") or "")
+    is_editable = _DIRECT_URL.search(package.read_text("direct_url.json") or "") is not None
     return "\n".join(
         line
         for line in (package.read_text("RECORD") or "").splitlines()

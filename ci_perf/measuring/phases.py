@@ -11,12 +11,13 @@ import msgspec
 
 from ci_perf.errors import UsageError
 from ci_perf.features.explain.model import StepProfile
+from ci_perf.features.same_program import recorder
+from ci_perf.features.same_program.shared_code import ForeignCodeError
 from ci_perf.measuring import (
     counters,
     device,
     distributed,
     fingerprint,
-    foreign_code,
     knobs,
     memory,
     timing,
@@ -28,12 +29,11 @@ from ci_perf.measuring.device_work import record_device_work
 from ci_perf.measuring.distributed import Group
 from ci_perf.measuring.instruments import Instruments, Stopwatch, TimeLeft
 from ci_perf.measuring.monitor import Marks
-from ci_perf.measuring.recording import Steps
 from ci_perf.measuring.step_phases import Watcher
 from ci_perf.model.base import Scalar
 from ci_perf.model.process import Phase, Process, Warmup, Work, WorkerResult
 from ci_perf.model.suite import PlannedWorkload
-from ci_perf.model.task import Task, limit_s
+from ci_perf.model.task import Task
 from ci_perf.workload import Context, Workload
 
 Keep = Callable[[WorkerResult | StepProfile], object]
@@ -46,20 +46,25 @@ def go_through(
     stopwatch: Stopwatch,
     marks: Marks,
     keep: Keep,
-    steps: Steps | None = None,
+    *,
+    alone: Callable[[], object] = lambda: None,
 ) -> None:
     """Measure, and `keep` the result: as soon as it has its times, and whenever it knows more.
 
-    Of several ranks, rank 0 keeps that of all. A launch that is recorded counts its `steps`; one
-    that is to profile what a step does times no blocks.
+    Of several ranks, rank 0 keeps that of all. A launch that is to profile what a step does times
+    no blocks. `alone` is called once no other launch imports meanwhile.
     """
     protocol = todo.workload.protocol
     stopwatch.turn_taker = turn_client.of(todo, stopwatch.folder)
-    left = TimeLeft(limit_s(todo), stopwatch.turn_taker.clock)
+    left = TimeLeft(todo.workload.protocol.timeout_s, stopwatch.turn_taker.clock)
     knobs.fix_process(protocol)
     watcher = Watcher()
     with stopwatch.phase(Phase.IMPORT):
-        take = stopwatch.turn_taker.take
+
+        def take() -> None:
+            stopwatch.turn_taker.take()
+            alone()
+
         file, root = Path(todo.workload.file), Path(todo.root)
         with knobs.imports_kept():
             loaded = user_code.load(
@@ -84,8 +89,6 @@ def go_through(
         return
     with stopwatch.phase(Phase.BUILD):
         workload = loaded.build(context)
-        if steps is not None:
-            workload = steps.counted(workload)
         counters.keep_all_compile_records()
         here = stopwatch.device = _reporting(here, workload)
     with stopwatch.phase(Phase.FIRST_STEP):
@@ -123,9 +126,6 @@ def go_through(
             is_fresh=workload.is_fresh,
         )
         marks.end()
-    if steps is not None:
-        may_take_s = min(steps.longest_s(stopwatch.seconds[Phase.TIMED]), left.seconds / 2)
-        steps.go_on(workload.step, may_take_s, group.maximum)
     process = Process(
         index=todo.index,
         phases=stopwatch.times(first_step_s),
@@ -227,8 +227,8 @@ class AfterTiming:
                 measured = msgspec.structs.replace(process, phases=times, absent=absent)
                 keep(self._result(measured, held))
 
-        with contextlib.suppress(foreign_code.ForeignCodeError):  # raised at the end
-            foreign_code.check(self.todo)
+        with contextlib.suppress(ForeignCodeError):  # raised at the end
+            recorder.check_code(self.todo)
             keep_so_far("memory", "counters")
         with stopwatch.phase(Phase.MEMORY):
             process = process if self.workload.is_fresh else self._with_memory(process)
@@ -239,7 +239,7 @@ class AfterTiming:
         keep_so_far()
         with stopwatch.phase(Phase.TEARDOWN):
             self.instruments.take("teardown", self._tear_down, steps=0)
-            foreign_code.check(self.todo)
+            recorder.check_code(self.todo)
         keep_so_far()
 
     def _with_memory(self, process: Process) -> Process:

@@ -15,7 +15,8 @@ from pathlib import Path
 from types import TracebackType
 
 from ci_perf.errors import InvalidFileError
-from ci_perf.measuring import knobs, memory, recording, user_code
+from ci_perf.features.same_program import recorder
+from ci_perf.measuring import knobs, memory, user_code
 from ci_perf.measuring.instruments import Stopwatch
 from ci_perf.measuring.monitor import Marks
 from ci_perf.measuring.phases import go_through
@@ -33,13 +34,13 @@ def main(folder: Path) -> int:
         todo = files.read(folder / task.TASK, task.Task)
         if not todo.imports_ahead:  # a monitor would watch what others do meanwhile
             marks.hello()
-        with recording.of(todo, folder, _of_this_rank(task.PROGRAM)) as steps:
+        with recorder.record(todo, folder, _of_this_rank(task.PROGRAM)) as recording:
             go_through(
                 todo,
                 stopwatch,
                 marks,
                 lambda result: files.write(folder / task.RESULT, result),
-                steps,
+                alone=recording.watch_kernel if recording else lambda: None,
             )
         (folder / _of_this_rank(task.DONE)).touch()
     except BaseException as error:  # noqa: BLE001  also SystemExit: it is the author's

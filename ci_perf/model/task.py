@@ -35,7 +35,7 @@ FAILURE = "trouble.json"
 PHASE = "phase"
 # The last act of a process that ended as it should.
 DONE = "done"
-# What a recording launch leaves beside its result.
+# What a launch has recorded, beside its result.
 PROGRAM = "program.json"
 # What a profiling launch leaves beside its result where its trace is to be kept.
 TRACE = "trace.pt.trace.json.gz"
@@ -55,7 +55,6 @@ RANKS_TURN = "ranks-turn"
 
 
 # Programs that import much and compile with torch took up to 2.3 times as long.
-_RECORDING_SLOWDOWN = 3.0
 
 
 def of_rank(name: str, rank: int) -> str:
@@ -124,12 +123,10 @@ class Task(Struct, frozen=True, kw_only=True):
     ``python_path`` are folders below the root that are searched right after it; nothing may be
     imported from ``foreign_root``, the other side of a comparison, nor from a copy of what is in
     the ``source_folders`` of the repository, which are relative to the root. ``native_source`` is a
-    file to be compiled that differs between the sides, empty where none does. A launch that is to
-    ``record`` its program is slower, so that its times mean nothing, and goes on for
-    ``record_steps`` steps.
-    One that is to ``profile`` takes no part in any verdict: it finds out what a step does. Its
-    trace is put at ``trace_to``, a path, and a snapshot of CUDA's memory at ``snapshot_to``; empty
-    for none. (The process itself only learns whether.) ``tracing`` says how the trace is taken.
+    file to be compiled that differs between the sides, empty where none does. One that is to
+    ``profile`` takes no part in any verdict: it finds out what a step does. Its trace is put at
+    ``trace_to``, a path, and a snapshot of CUDA's memory at ``snapshot_to``; empty for none. (The
+    process itself only learns whether.) ``tracing`` says how the trace is taken.
     """
 
     workload: PlannedWorkload
@@ -146,8 +143,6 @@ class Task(Struct, frozen=True, kw_only=True):
     top: Text = ""
     source_folders: tuple[Text, ...] = ()
     native_source: Text = ""
-    record: bool = False
-    record_steps: Count = 0
     profile: bool = False
     trace_to: Text = ""
     snapshot_to: Text = ""
@@ -166,12 +161,6 @@ class TaskFailure(Struct, frozen=True, kw_only=True):
     exhausted: Exhausted | None = None
     rank: Count | None = None
     evidence: Evidence | None = None
-
-
-def limit_s(task: Task) -> float:
-    """Return how many seconds a launch may take: one that records is slower."""
-    limit = task.workload.protocol.timeout_s
-    return _RECORDING_SLOWDOWN * limit if task.record else limit
 
 
 class MachineDescription(Struct, frozen=True, kw_only=True):

@@ -1,1 +1,1 @@
-"""Whether another checkout is the program that was recorded; it parses code and never runs it."""
+"""The files of a checkout or of a commit; nothing of them is run."""

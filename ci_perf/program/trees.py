@@ -1,15 +1,12 @@
 """The files of a commit or of a checkout, by their path below the root and by patterns."""
 
 import fnmatch
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
-from typing import Protocol
 
 from ci_perf.errors import CiPerfError
-from ci_perf.model.program import blob
 
 # No source is larger; data files are compared by the name that git gives their content.
 MAX_READ_BYTES = 8 * 2**20
@@ -24,37 +21,6 @@ _WILD = frozenset("*?[")
 
 class IncomparableError(CiPerfError):
     """What is at a path cannot be known; the message is a sentence that begins with the path."""
-
-
-class Tree(Protocol):
-    """The files below a root. Every method raises IncomparableError.
-
-    Paths have slashes and no ".."; "" is the root. Links within the tree are followed.
-    """
-
-    def read(self, path: str) -> bytes | None:
-        """Return the content of a file, `None` where there is none."""
-
-    def blob(self, path: str) -> str | None:
-        """Return git's name of the content of a file, `None` where there is none."""
-
-    def names(self, folder: str) -> tuple[str, ...] | None:
-        """Return the names in a folder in order, `None` where there is none."""
-
-    def is_folder(self, path: str) -> bool:
-        """Whether there is a folder, maybe through links."""
-
-    def links(self, path: str) -> dict[str, str]:
-        """Return the links among a path and its folders, each with the blob of its text."""
-
-    def exists(self, path: str) -> bool:
-        """Whether there is a file, a folder or a link of this name."""
-
-    def compiled(self, path: str) -> str:
-        """Return the compiled file that Python may run in the place of this source, or ""."""
-
-    def glob(self, pattern: str) -> list[str]:
-        """Return the paths of all files that match, in order; "**" stands for any folders."""
 
 
 class EntryKind(Enum):
@@ -83,8 +49,11 @@ def joined(folder: str, name: str) -> str:
     return f"{folder}/{name}" if folder else name
 
 
-class LinkedTree(ABC):
-    """What all trees have in common: they follow links, and match patterns."""
+class Tree(ABC):
+    """The files below a root. Every method raises IncomparableError.
+
+    Paths have slashes and no ".."; "" is the root. Links within the tree are followed.
+    """
 
     @abstractmethod
     def _entry(self, path: str) -> TreeEntry | None:
@@ -103,15 +72,19 @@ class LinkedTree(ABC):
         """Return git's name of the content of a file whose folders are no links."""
 
     @abstractmethod
-    def _is_run_unseen(self, path: str) -> bool:
-        """Whether Python may run a compiled file, in `__pycache__`, whatever its source says."""
+    def read_object(self, sha: str) -> bytes:
+        """Return what git keeps under this name, in whichever commit. Raises IncomparableError."""
 
-    def exists(self, path: str) -> bool:
-        """Whether there is a file, a folder or a link of this name."""
-        folder, _, name = path.rpartition("/")
-        real, entry = self._resolved(folder)
-        _check_known(path, entry)
-        return _is_folder(entry) and self._entry(joined(real, name)) is not None
+    def find_entry(self, path: str) -> TreeEntry | None:
+        """Return what is at a path that leads through no link."""
+        entry: TreeEntry | None = _ROOT
+        steps = path.split("/") if path else []
+        for depth in range(len(steps)):
+            _check_known(path, entry)
+            if not _is_folder(entry):
+                return None
+            entry = self._entry("/".join(steps[: depth + 1]))
+        return entry
 
     def read(self, path: str) -> bytes | None:
         """Return the content of a file, `None` where there is none."""
@@ -129,34 +102,6 @@ class LinkedTree(ABC):
         if not _is_folder(entry):
             return None
         return tuple(sorted(self._children(real)))
-
-    def is_folder(self, path: str) -> bool:
-        """Whether there is a folder, maybe through links."""
-        return _is_folder(self._resolved(path)[1])
-
-    def links(self, path: str) -> dict[str, str]:
-        """Return the links among a path and its folders, each with the blob of its text."""
-        texts = {}
-        folder = ""
-        for name in reversed(_steps(path)):
-            real, parent = self._resolved(folder)
-            entry = self._entry(joined(real, name)) if _is_folder(parent) else None
-            folder = joined(folder, name)
-            if entry is not None and entry.kind is EntryKind.LINK:
-                texts[folder] = blob(os.fsencode(entry.target))
-        return texts
-
-    def compiled(self, path: str) -> str:
-        """Return the compiled file that Python may run in the place of this source, or ""."""
-        folder, _, name = path.rpartition("/")
-        real, entry = self._resolved(joined(folder, "__pycache__"))
-        if not _is_folder(entry):
-            return ""
-        prefix = f"{name.partition('.')[0]}."
-        for compiled in sorted(self._children(real)):
-            if compiled.startswith(prefix) and self._is_run_unseen(joined(real, compiled)):
-                return joined(real, compiled)
-        return ""
 
     def glob(self, pattern: str) -> list[str]:
         """Return the paths of all files that match, in order; "**" stands for any folders."""

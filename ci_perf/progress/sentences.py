@@ -155,17 +155,16 @@ def spent_text(spent_s: float, budget_s: float) -> str:
 
 def verdict_text(verdict: Comparison, explaining_s: float) -> str:
     """Say the verdict, and what may follow without changing it."""
-    what = "recording what the workloads take from the repository"
-    if explaining_s:
-        what = f"explaining it for at most {in_words(explaining_s)}"
-    return (
-        f"verdict: {phrases.plain(headlines.summarise(verdict))}\n{what}; Ctrl-C keeps the verdict"
-    )
+    said = f"verdict: {phrases.plain(headlines.summarise(verdict))}"
+    if not explaining_s:
+        return said
+    what = f"explaining it for at most {in_words(explaining_s)}"
+    return f"{said}\n{what}; Ctrl-C keeps the verdict"
 
 
 def recording_text(workload: str) -> str:
-    """Say that a launch is not timed, and what for."""
-    return f"{workload}: recording what it takes from the repository (not timed)"
+    """Say what a launch of the base is for, before anything is measured."""
+    return f"{workload}: recording which files the base uses"
 
 
 def profiling_text(workload: str) -> str:

@@ -12,7 +12,8 @@ from pathlib import Path
 import msgspec
 
 from ci_perf.errors import ExitCode, RefusedError
-from ci_perf.gate import Notify, claims
+from ci_perf.features.same_program import claims
+from ci_perf.gate import Notify
 from ci_perf.github import pulls
 from ci_perf.github.actions import Event
 from ci_perf.github.answers import PullRequest, WorkflowRun
@@ -204,6 +205,6 @@ def with_proven_programs(
     file = (workloads / "suite.toml").as_posix() if workloads.is_dir() else ""
     try:
         head = GithubTree(client, pull.head.sha, prefix=prefix)
-        return claims.proven(run, FolderTree(Path()), head, file, baselines, notify)
+        return claims.check_claims(run, FolderTree(Path()), head, file, baselines, notify)
     except IncomparableError as error:
-        return claims.unproven(run, error, notify)
+        return claims.reject_claims(run, error, notify)

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 import msgspec
 
+from ci_perf.features.same_program import same_program_report
 from ci_perf.judging.comparability import NONE
 from ci_perf.model.comparison import Comparison, Side
 from ci_perf.model.environment import GpuMachine, Machine, is_same
 from ci_perf.model.run import Source
-from ci_perf.report import same_program
 from ci_perf.report.escape import Sentence, Words, clean
 from ci_perf.report.phrases import Phrase
 from ci_perf.report.sentences import say
@@ -115,7 +115,7 @@ def _shorten_digest(reference: str) -> str:
 def say_what_was_measured(comparison: Comparison) -> Phrase:
     """Name the commits, the run and the exit code, so that a stale report can be seen to be one."""
     base, head, how = comparison.base, comparison.head, comparison.interleaved
-    is_same_program = any(map(same_program.is_of_same_program, comparison.rows))
+    is_same_program = any(map(same_program_report.is_same_program, comparison.rows))
     launched = how.source if how is not None and (how.pairs or is_same_program) else None
     return say(
         "footer",
@@ -146,4 +146,4 @@ def list_notes(comparison: Comparison) -> Iterator[Phrase]:
         yield from filter(None, (before, earlier))
     for note in interleaved.notes[:_MAX_NOTES] if interleaved else ():
         yield (Sentence(note),)
-    yield from same_program.notes(comparison)
+    yield from same_program_report.render_notes(comparison)

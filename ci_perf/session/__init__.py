@@ -1,6 +1,5 @@
 """One session: every process of every workload, the pairs after them, and the run they make."""
 
-import contextlib
 import dataclasses
 import datetime as dt
 import time
@@ -14,6 +13,8 @@ import msgspec
 from ci_perf.baselines import layout
 from ci_perf.features.explain.kept_files import KeptFiles
 from ci_perf.features.explain.session import Explaining
+from ci_perf.features.same_program.records import Records
+from ci_perf.features.same_program.session import SessionPrograms
 from ci_perf.judging.earlier_checks import Before
 from ci_perf.launch import Launcher
 from ci_perf.measuring import distrust
@@ -24,10 +25,10 @@ from ci_perf.model.run import Source
 from ci_perf.model.suite import LARGEST_LIMIT, Plan
 from ci_perf.model.task import MachineDescription
 from ci_perf.model.validity import distinct, validity_of
+from ci_perf.session import base_tasks
 from ci_perf.session.interleaving import Against, Interleaving
 from ci_perf.session.listener import Listener
 from ci_perf.session.machine import describe, held
-from ci_perf.session.recording import SamenessProver, SessionPrograms
 from ci_perf.session.runner import GpuLostError, MachineChecks, SessionRunner
 from ci_perf.session.schedule import Forecast, PairJudge
 from ci_perf.suite import screening
@@ -62,7 +63,7 @@ def measure(
     device: str,
     lock_timeout_s: float,
     against: Against | None = None,
-    prover: SamenessProver | None = None,
+    records: Records | None = None,
     baselines: Path | None = None,
     identity: str | None = None,
     wait_s: float | None = 0.0,
@@ -74,7 +75,7 @@ def measure(
 
     A calibration of the machine below `baselines` completes the plan. With `against`, base and
     head are launched in turns where the baselines do not clear the head. A workload of which
-    `prover` says that both sides run the same program is not launched; the others are recorded.
+    `records` says that both sides use the same files is not launched; the others make new records.
     `wait_s` is how long to wait for a machine that others use, before it is measured all the same;
     `None` is what suits the device. An interrupt ends the child, and the run, as far as
     it has come, says so in its validity; before anything is launched, it raises KeyboardInterrupt.
@@ -100,11 +101,9 @@ def measure(
             clock=clock,
             started=now(),
         )
-        if prover:
+        if records:
             moved = session.before.moved(session.source)
-            session.programs = SessionPrograms(
-                plan.workloads, machine, prover, listener, moved=moved
-            )
+            session.programs = SessionPrograms(plan.workloads, machine, records, moved=moved)
         if not session.plan_to_launch().workloads:
             return session.launch()
         with held(machine, plan, identity, listener, interrupts, timeout_s=lock_timeout_s):
@@ -155,6 +154,9 @@ class _Session:
         verdict = None
         try:
             runner.launch_rounds()
+            if self.programs:
+                root = Path(self.plan.root)
+                self.programs.keep(self.identity, plan.workloads, runner.results, root)
             self._launch_pairs(runner, pairs)
             self.interrupts.check()
             run = self._run_so_far(runner, pairs)
@@ -168,9 +170,6 @@ class _Session:
                 self.listener.decided(verdict, explain_s)
             if pairs and moved:
                 explaining.profile_pairs(moved, pairs.tasks_of_own_files, explain_s)
-            if self.programs:
-                tasks = [runner.task(workload, 0) for workload in plan.workloads]
-                self.programs.record(self.identity, runner.measured(), tasks, runner.outcome)
             self.interrupts.check()
         except KeyboardInterrupt:
             self.interrupts.came = verdict is None
@@ -184,16 +183,24 @@ class _Session:
         """Return the plan without the workloads that need no launch, as far as is known."""
         if self.programs is None:
             return self.plan
-        left = self.programs.to_measure(self.plan.workloads)
+        left = self.programs.select_to_measure(self.plan.workloads)
         return msgspec.structs.replace(self.plan, workloads=left)
 
     def _record_base(self) -> None:
-        """Record the base of every workload of which nothing is known. See SessionPrograms."""
-        if self.programs is not None and self.against is not None:
-            runner = self._runner(self.plan)
-            tasks = [runner.task(workload, 0) for workload in self.plan.workloads]
-            with contextlib.suppress(GpuLostError):  # the rounds find it lost, too
-                self.programs.ask_base(self.against.checkout, tasks, runner.outcome)
+        """Launch the base once of every workload of which no record is known: it makes one."""
+        if self.programs is None or self.against is None:
+            return
+        runner, checkout = self._runner(self.plan), self.against.checkout
+        unknown = self.programs.find_unknown()
+        for workload in (each for each in self.plan.workloads if each.id in unknown):
+            base = base_tasks.find_base_task(runner.task(workload, 0), checkout)
+            if base is not None:
+                self.listener.recording(workload.id)
+            try:
+                outcome = runner.outcome(base) if base else None
+            except GpuLostError:  # the rounds find it lost, too
+                return
+            self.programs.note_base(workload, base, outcome)
 
     def _launch_pairs(self, runner: SessionRunner, pairs: Interleaving | None) -> None:
         """Launch base and head in turns, and have each pair judged.

@@ -23,7 +23,7 @@ from ci_perf.model.process import Phase, WorkerResult
 from ci_perf.model.run import Interleaved, Pair, Paired, Run
 from ci_perf.model.suite import Plan, PlannedWorkload
 from ci_perf.model.task import Task, TaskFailure
-from ci_perf.session import recording, schedule
+from ci_perf.session import base_tasks, schedule
 from ci_perf.session.listener import Listener
 from ci_perf.session.runner import MachineChecks, SessionRunner
 from ci_perf.session.schedule import Forecast, PairJudge, Waiting
@@ -184,7 +184,7 @@ class Interleaving:
         """
         base = self._bases[workload]
         head = self._task(base, "head", index=0)
-        task = recording.of_other_side(head, self._against.checkout)
+        task = base_tasks.find_base_task(head, self._against.checkout)
         return None if task is None else (task, head)
 
     def _waiting(self, name: str, expected: float) -> Waiting:
@@ -225,7 +225,7 @@ class Interleaving:
         file runs the head's.
         """
         head, checkout = base.workload, self._against.checkout
-        base.workload = recording.workload_of_base(head, Path(self._plan.root), checkout) or head
+        base.workload = base_tasks.find_base_workload(head, Path(self._plan.root), checkout) or head
         if base.workload.file != head.file:
             base.is_own_file = _is_changed(Path(base.workload.file), Path(head.file))
         base.first = self._random.choice(("base", "head"))
@@ -311,7 +311,9 @@ class Interleaving:
         if side == "head":
             head = next(own for own in self._plan.workloads if own.id == base.workload.id)
             return self._runner.task(head, index)
-        return recording.in_base(self._runner.task(base.workload, index), self._against.checkout)
+        return base_tasks.spell_in_base(
+            self._runner.task(base.workload, index), self._against.checkout
+        )
 
     def _may_be_resident(self, base: _Base) -> bool:
         """Whether both may be there at once: on a CPU where they fit, see decision 009."""

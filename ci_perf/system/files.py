@@ -1,6 +1,7 @@
 """Documents on disk: read with a size limit, written whole or not at all."""
 
 import errno
+import hashlib
 import os
 import stat
 import tempfile
@@ -17,6 +18,9 @@ T = TypeVar("T", bound=msgspec.Struct)
 
 # A run of 100 workloads with raw blocks is about 2 MB; more than this is not one of our files.
 MAX_BYTES = 50 * 2**20
+# Hashing takes some seconds per GiB.
+_LARGEST_HASHED = 2**30
+_CHUNK_BYTES = 2**20
 
 _KINDS = {
     stat.S_IFREG: "a regular file",
@@ -240,3 +244,17 @@ def _cache(home: Callable[[], Path]) -> Path:
         return home() / ".cache"
     except RuntimeError:  # a container runs as a user without a name and without HOME
         return Path(tempfile.gettempdir(), f"ci-perf-cache-{os.getuid()}")
+
+
+def compute_blob(path: Path) -> str:
+    """Return git's name of a file's content. Raises OSError, and ValueError for what has none."""
+    with path.open("rb") as file:
+        state = os.fstat(file.fileno())
+        if not stat.S_ISREG(state.st_mode):
+            raise ValueError("it is no regular file")
+        if state.st_size > _LARGEST_HASHED:
+            raise ValueError(f"expected at most {_LARGEST_HASHED:,} bytes, found {state.st_size:,}")
+        blob = hashlib.sha1(b"blob %d\0" % state.st_size, usedforsecurity=False)
+        while chunk := file.read(_CHUNK_BYTES):
+            blob.update(chunk)
+    return blob.hexdigest()

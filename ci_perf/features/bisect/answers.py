@@ -15,12 +15,11 @@ _DECIDED = frozenset({CommitAnswer.LIKE_GOOD, CommitAnswer.LIKE_BAD})
 
 @dataclass(slots=True)
 class Answers:
-    """The answers so far. With ``by_record``, records tell which commits run the same program."""
+    """The answers so far; records tell which commits run the same program."""
 
     line: CommitLine
     programs: CommitPrograms
     workload: str
-    by_record: bool
     known: dict[int, BisectedCommit] = field(default_factory=dict)
     search: Search = field(init=False)
 
@@ -58,7 +57,7 @@ class Answers:
 
     def is_recorded(self, at: int, machine: MachineDescription | None) -> bool:
         """Whether a record shows that a commit runs the program of one whose answer is known."""
-        if not self.by_record or machine is None:
+        if machine is None:
             return False
         for other, known in self.known.items():
             is_measured = known.answer in _DECIDED and not known.same_as
@@ -71,7 +70,7 @@ class Answers:
     def spread(self, at: int, machine: MachineDescription | None) -> None:
         """Give the answer of a commit to those around it that run the same program."""
         answer = self.known[at].answer
-        if not self.by_record or machine is None or answer not in _DECIDED:
+        if machine is None or answer not in _DECIDED:
             return
         measured = self.known[at].same_as or self.line.id(at)
         for other in self.programs.same(at, self.search.open, self.workload, machine):

@@ -78,7 +78,7 @@ def bisect(
     with signals.noted() as ending, contextlib.ExitStack() as stack:
         base = stack.enter_context(worktree.commit_of(root, line.id(0), has_setup=has_setup))
         launching = sessions(options.measuring, base, ending, notify, listener, workload=workload)
-        answers = Answers(line, programs, workload, by_record=options.measuring.record)
+        answers = Answers(line, programs, workload)
         return _Bisecting(options, answers, launching, notify, ending).go()
 
 

@@ -163,8 +163,6 @@ class BisectSessions:
 
     def _launched(self, head: Checkout, base: Checkout, judge: PairsJudge) -> Run:
         options = commits.options_of(self._options, head)
-        if base is not self._base:  # nobody asks for the program of the last commit any more
-            options = dataclasses.replace(options, record=False)
         plan = measure.plan(options)
         of_base = measure.with_plan(base, plan, options.workloads)
         if of_base.trouble:
@@ -203,7 +201,7 @@ class BisectSessions:
                     device=device,
                     lock_timeout_s=options.lock_timeout_s,
                     against=against,
-                    prover=measure.prover(
+                    records=measure.find_records(
                         plan, options, of_base, self._notify, believes_cache=True
                     ),
                     baselines=options.baselines,

@@ -33,7 +33,7 @@ from ci_perf.gate.options import MeasureOptions
 from ci_perf.model.comparison import Change, Interval
 from ci_perf.model.run import Run
 from ci_perf.model.task import Task
-from ci_perf.session import Listener, MachineChecks, recording
+from ci_perf.session import Listener, MachineChecks, base_tasks
 from ci_perf.session.machine import describe, held
 from ci_perf.session.runner import SessionRunner
 from ci_perf.system import signals
@@ -135,7 +135,7 @@ def explain_now(
 
                 def find_sides(workload: str) -> tuple[Task, Task] | None:
                     assert base is not None
-                    other = recording.of_other_side(tasks[workload], base)
+                    other = base_tasks.find_base_task(tasks[workload], base)
                     return None if other is None else (other, tasks[workload])
 
                 if base is not None:

@@ -205,9 +205,7 @@ class _Backfilling:
         self, workload: str, before: int | None, at: int, machine: MachineDescription
     ) -> bool:
         """Whether a record tells that a workload is as it was where it was measured last."""
-        if not before or not self.options.measuring.record:
-            return False
-        return self.programs.is_same(before, at, workload, machine)
+        return before is not None and self.programs.is_same(before, at, workload, machine)
 
     def _note(self, at: int, outcome: BackfillOutcome, note: str = "") -> None:
         commit = self.line.commits[at].commit

@@ -2,10 +2,10 @@
 
 import pytest
 
+from ci_perf.features.same_program import proof
 from ci_perf.github.commits import GithubTree
-from ci_perf.model.program import Program, ProgramFile, blob
-from ci_perf.program import proof, units
-from ci_perf.program.trees import IncomparableError
+from ci_perf.model.program import Program, blob
+from ci_perf.program.trees import EntryKind, IncomparableError
 from tests.fakes.github import faults
 from tests.fakes.github.fixtures import on_github_and_ghes
 from tests.fakes.github.state import Link, Submodule
@@ -26,37 +26,38 @@ def a_tree(github, changes=(), **more):
 
 
 def recorded():
-    source = ProgramFile(blob=blob(NET), units={"used": units.digests(NET)["used"]})
-    data = ProgramFile(blob=blob(b"[1]"))
-    files = {"src/net.py": source, "data/labels.json": data}
-    return Program(workload="w", conditions="", steps=1, files=files)
+    files = {"src/net.py": blob(NET), "data/labels.json": blob(b"[1]")}
+    return Program(workload="w", files=files, code=("src/net.py",))
 
 
 def said(tree):
-    difference = proof.first_difference(recorded(), tree)
-    return difference.detail if difference else ""
+    difference = proof.find_difference(recorded(), tree)
+    return difference[1] if difference else ""
 
 
 @on_github_and_ghes
 def test_one_request_compares_a_commit_in_which_no_file_differs(github):
-    assert proof.first_difference(recorded(), a_tree(github)) is None
+    assert proof.find_difference(recorded(), a_tree(github)) is None
     assert len(github.requests) == 1
 
 
 def test_a_file_that_differs_is_fetched_and_parsed(github):
-    same = a_tree(github, {"src/net.py": NET.replace(b"return 2", b"return 3")})
+    a_tree(github)  # git keeps what was recorded
+    same = a_tree(github, {"src/net.py": NET + b"# a comment"})
     other = a_tree(github, {"src/net.py": NET.replace(b"return 1", b"return 3")})
 
-    assert proof.first_difference(recorded(), same) is None
-    assert said(other) == "src/net.py: used differs"
-    assert len(github.requests) == 4
+    assert proof.find_difference(recorded(), same) is None
+    assert said(other) == "src/net.py differs"
+    assert len(github.requests) == 8
 
 
 def test_links_submodules_and_folders_are_told_apart(github):
     tree = a_tree(github)
 
     assert tree.read("src/link.py") == NET
-    assert tree.links("src/link.py") == {"src/link.py": blob(b"net.py")}
+    entry = tree.find_entry("src/link.py")
+    assert entry is not None
+    assert (entry.kind, entry.target) == (EntryKind.LINK, "net.py")
     assert tree.names("") == ("data", "src", "vendor")
     assert tree.names("src") == ("link.py", "net.py")
     with pytest.raises(IncomparableError, match="submodule"):

@@ -13,9 +13,9 @@ from tests.programs import a_program
 from tests.runs import CPU, SLOW, STEADY, a_measured, a_run
 
 
-def a_recorded_run(*seconds, steps=3):
+def a_recorded_run(*seconds, **more):
     run = a_run(a_measured("a", *seconds))
-    program = a_program("a", run=run.id, steps=steps)
+    program = a_program("a", run=run.id, **more)
     return msgspec.structs.replace(run, programs=(program,))
 
 
@@ -49,7 +49,7 @@ def test_a_run_that_changes_no_baseline_changes_no_record(root):
     accepted(root, a_recorded_run(*STEADY))
     before = read(root)
 
-    accepted(root, a_recorded_run(*STEADY, steps=4))
+    accepted(root, a_recorded_run(*STEADY, inputs={"*": "1" * 16}))
 
     assert read(root) == before
 

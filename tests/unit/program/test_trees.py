@@ -6,8 +6,8 @@ import pytest
 
 from ci_perf.model.program import blob
 from ci_perf.program import trees
-from ci_perf.program.tree_sources import FolderTree, GitTree, changing_attribute
-from ci_perf.program.trees import IncomparableError
+from ci_perf.program.tree_sources import FolderTree, GitTree
+from ci_perf.program.trees import EntryKind, IncomparableError
 from tests import repositories
 
 
@@ -59,25 +59,19 @@ def test_folders_have_names_and_files_have_none(view):
     assert tree.names("folder") == ("c.json", "d.txt")
     assert {*tree.names("")} - {".git"} == {"a.txt", "data", "folder", "link.txt", "twice"}
     assert tree.names("a.txt") is tree.names("nothing") is None
-    assert tree.is_folder("")
-    assert tree.is_folder("folder")
-    assert not tree.is_folder("a.txt")
-    assert not tree.is_folder("no")
 
 
-def test_what_is_there_exists(view):
+def test_entries_are_found_without_following_links(view):
     tree = view()
 
-    assert all(map(tree.exists, ("a.txt", "data", "folder/c.json", "twice")))
-    assert not any(map(tree.exists, ("b.txt", "a.txt/b", "folder/x", "no/thing")))
+    def find(path):
+        entry = tree.find_entry(path)
+        return entry and (entry.kind, entry.target)
 
-
-def test_links_on_a_path_are_named_with_their_text(view):
-    tree = view()
-
-    assert tree.links("folder/c.json") == {"folder": blob(b"data/deep")}
-    assert tree.links("twice") == {"twice": blob(b"folder/c.json")}
-    assert tree.links("data/b.json") == tree.links("no/thing") == {}
+    assert find("") == find("data/deep") == (EntryKind.FOLDER, "")
+    assert find("data/deep/c.json") == (EntryKind.FILE, "")
+    assert find("folder") == (EntryKind.LINK, "data/deep")
+    assert find("folder/c.json") is find("a.txt/b") is find("no/thing") is None
 
 
 def test_patterns_name_files(view):
@@ -104,7 +98,6 @@ def test_a_link_that_cannot_be_followed_cannot_be_compared(project, view, target
     (project.root / "bad").symlink_to(target)
     tree = view()
 
-    assert tree.exists("bad")
     for look in (tree.read, tree.blob, tree.names):
         with pytest.raises(IncomparableError, match=f"bad is a link that {message}"):
             look("bad")
@@ -138,53 +131,13 @@ def test_a_submodule_cannot_be_compared_in_a_commit(project, tmp_path):
 
     with pytest.raises(IncomparableError, match=r"sub/x\.py lies in a submodule"):
         tree.blob("sub/x.py")
-    with pytest.raises(IncomparableError, match="sub/y lies in a submodule"):
-        tree.exists("sub/y")
     assert FolderTree(project.root).read("sub/x.py") == b"1"
-
-
-def test_a_file_of_git_lfs_cannot_be_compared_in_a_commit(project):
-    pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n"
-    (project.root / "weights.bin").write_text(pointer)
-    project.commit()
-
-    with pytest.raises(IncomparableError, match="kept by Git LFS"):
-        GitTree(project.root, "HEAD").read("weights.bin")
-
-
-def test_a_file_that_git_changes_in_a_checkout_cannot_be_compared_in_a_commit(project):
-    (project.root / "data/.gitattributes").write_text("*.json eol=crlf\n")
-    project.commit()
-    tree = GitTree(project.root, "HEAD")
-
-    with pytest.raises(IncomparableError, match=r"changed by git where it is checked out \(eol=c"):
-        tree.blob("data/deep/c.json")
-    assert tree.blob("data/deep/d.txt") == blob(b"data/deep/d.txt")
 
 
 def test_a_commit_that_is_not_there_cannot_be_compared(project):
     for commit in ("0" * 40, "--output=x"):
         with pytest.raises(IncomparableError):
             GitTree(project.root, commit)
-
-
-@pytest.mark.parametrize(
-    ("path", "lines", "attribute"),
-    [
-        ("a.bin", "*.bin filter=lfs diff=lfs -text", "filter=lfs"),
-        ("x/a.bin", "*.bin filter=lfs", "filter=lfs"),
-        ("x/a.bin", "/*.bin filter=lfs", ""),
-        ("x/a.bin", "x/*.bin ident", "ident"),
-        ("x/a.bin", "*.txt ident", ""),
-        ("a.bin", "* text=auto eol=lf\n* diff", ""),
-        ("a.bin", "# *.bin ident", ""),
-        ("a.bin", "[attr]mine working-tree-encoding=UTF-16", "working-tree-encoding=UTF-16"),
-        ("a.bin", '"a b" ident', "ident"),
-        ("a.bin", "a.bin -ident\n\n", ""),
-    ],
-)
-def test_attributes_that_change_a_file(path, lines, attribute):
-    assert changing_attribute(path, lines) == attribute
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,6 @@ from ci_perf.model.task import (
     MachineDescription,
     Task,
     TaskFailure,
-    limit_s,
     module_of,
 )
 from ci_perf.system import linux, scratch
@@ -214,7 +213,7 @@ class ContainerLauncher(TaskLauncher):
             for path in (folders.out, folders.turns):
                 if path is not None:
                     mounts.hand_over(path, self._user)
-            finished = self._run(spec, limit_s(task), interrupted, slot)
+            finished = self._run(spec, task.workload.protocol.timeout_s, interrupted, slot)
         evidence = run_task.evidence_from(report) if protocol.monitor_hz else None
         return replace(finished, evidence=evidence)
 

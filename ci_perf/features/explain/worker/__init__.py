@@ -18,7 +18,7 @@ from ci_perf.features.explain.worker.memory import follow_storages
 from ci_perf.features.explain.worker.origins import AuthorCode
 from ci_perf.features.explain.worker.passes import LOCAL_STEPS, STEPS, Passes
 from ci_perf.features.explain.worker.trace import note_missing
-from ci_perf.measuring import foreign_code
+from ci_perf.features.same_program import shared_code
 from ci_perf.measuring.device import Device, Step
 from ci_perf.measuring.distributed import Group
 from ci_perf.measuring.instruments import Instruments, Stopwatch, TimeLeft
@@ -70,7 +70,7 @@ def profile(
         if not result.absent:
             with _run_eagerly():
                 result = _add_times(result, passes, instruments, workload.local_step)
-        foreign_code.check(todo)
+        shared_code.check(todo)
         if not result.absent and "torch" not in sys.modules:
             result = note_missing(result, "trace", "torch was not imported")
         elif not result.absent:
@@ -84,7 +84,7 @@ def profile(
         if workload.teardown is not None:
             instruments.take("teardown", workload.teardown, steps=0)
         instruments.take("group", group.leave, steps=0)
-        foreign_code.check(todo)
+        shared_code.check(todo)
     if not result.absent:
         result = msgspec.structs.replace(result, missing=result.missing | instruments.absent)
     keep_first(result)

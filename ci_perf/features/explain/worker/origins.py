@@ -14,7 +14,7 @@ import msgspec
 
 from ci_perf.features.explain.model import AuthorFunction
 from ci_perf.measuring.module_files import INSTALLED
-from ci_perf.measuring.recording.places import Places
+from ci_perf.measuring.places import Places
 from ci_perf.model.base import LARGEST
 from ci_perf.model.program import RelativePath
 

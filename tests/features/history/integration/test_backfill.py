@@ -7,9 +7,9 @@ import pytest
 from tests import repositories
 from tests.projects import FAST, NAP, NAP_SETTINGS, SLOW, Project
 
-UNUSED = "def unused():\n    return {}\n"
+COMMENT = "# {}\n"
 COMMITS = (
-    *(FAST + UNUSED.format(number) for number in range(3)),
+    *(FAST + COMMENT.format(number) for number in range(3)),
     "raise RuntimeError\n",
     SLOW,
 )
@@ -17,7 +17,6 @@ COMMITS = (
 
 @pytest.mark.usefixtures("lone_git")
 def test_a_history_from_nothing(tmp_path, monkeypatch):
-    monkeypatch.delenv("CI_PERF_RECORD")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     made = repositories.init(tmp_path / "project")
     project = Project(made.root).workload("nap", NAP)

@@ -1,0 +1,99 @@
+"""What a report says of workloads that were not launched or need not be, and why others were."""
+
+from ci_perf.model.comparison import Code, Comparison, Uncompared
+from ci_perf.model.program import SameProgram, Touched, TouchedWorkloads
+from ci_perf.report import units
+from ci_perf.report.escape import Sentence, Words
+from ci_perf.report.phrases import Phrase
+from ci_perf.report.tables import Page, Table
+
+# More reasons than this are counted.
+_MAX_TOUCHED = 20
+_CODES = {Code.SAME_PROGRAM, Code.UNPROVEN_PROGRAM}
+_WHY = (
+    "every file that it imports, reads, lists or looks for is the same in both commits, but for "
+    "comments, and so are the software and the settings. The same program on the same data does "
+    "the same work, so there is no change to measure (`--all` measures it all the same)."
+)
+
+
+def render_remark(same: SameProgram) -> str:
+    """Say why a workload has no numbers."""
+    if same.is_proven:
+        return f"not launched: {_render_count(same)} the same"
+    return (
+        f"not launched, because {_render_count(same)} said to be the same; the base branch has no "
+        "record that proves it: measure it with `--all`"
+    )
+
+
+def _render_count(same: SameProgram) -> str:
+    return f"{units.numbered(same.files, 'file')} {'is' if same.files == 1 else 'are'}"
+
+
+def render_notice(comparison: Comparison) -> Phrase:
+    """Explain rows that have no numbers, in two sentences; nothing where there is no such row."""
+    proven = sum(row.code is Code.SAME_PROGRAM for row in comparison.rows)
+    if not proven:
+        return ()
+    workloads = len({row.workload for row in comparison.rows})
+    counted = f"{proven:,} of {units.numbered(workloads, 'workload')}"
+    verb = "was" if proven == 1 else "were"
+    return (Words(f"ℹ️ Same program: {counted} {verb} not launched, because {_WHY}"),)  # noqa: RUF001  an icon, not an i
+
+
+def render_notes(comparison: Comparison) -> list[Phrase]:
+    """Say why workloads were launched, where sameness was asked for."""
+    reasons = [answer for answer in comparison.touched if answer.code != "asked"]
+    said = [_render_reason(answer) for answer in reasons[:_MAX_TOUCHED]]
+    more = len(reasons) - len(said)
+    return [*said, (Words(f"{more:,} further workloads were measured."),)] if more else said
+
+
+def is_same_program(row: object) -> bool:
+    """Whether a row is of a workload that was not launched."""
+    return isinstance(row, Uncompared) and row.code in _CODES
+
+
+def _render_reason(answer: Touched) -> Phrase:
+    return (answer.workload, Words(" was measured: "), Sentence(answer.detail))
+
+
+def build_touched_page(workloads: TouchedWorkloads) -> Page:
+    """List every workload: why it is measured, or in what both sides agree."""
+    answers: list[SameProgram | Touched] = [*workloads.touched, *workloads.same]
+    title: Phrase = (
+        Words(f"{len(workloads.touched)} of {units.numbered(len(answers), 'workload')} of "),
+        workloads.suite,
+        Words(" would be measured against "),
+        workloads.base[:12],
+    )
+    table = Table(
+        heading=("workload", "check", "why"),
+        rows=[*map(_build_row, answers)],
+        left=("check", "why"),
+    )
+    if not answers:
+        return (title,)
+    if any(answer.code == "not_recorded" for answer in workloads.touched):
+        return (title, table, _render_how_to_record(workloads.base))
+    return (title, table)
+
+
+def _render_how_to_record(base: str) -> Phrase:
+    return (
+        Words("Not recorded: "),
+        f"ci-perf check --against {base[:12]}",
+        Words(" records it on this machine. To share records, commit what "),
+        "ci-perf run",
+        Words(" and "),
+        "ci-perf accept",
+        Words(" write on the default branch."),
+    )
+
+
+def _build_row(answer: SameProgram | Touched) -> tuple[str, str, str]:
+    if isinstance(answer, SameProgram):
+        return answer.workload, Words("same program"), Words(f"{_render_count(answer)} the same")
+    word = "not recorded" if answer.code == "not_recorded" else "measured"
+    return answer.workload, Words(word), Sentence(answer.detail)

@@ -1,0 +1,225 @@
+"""Unusual ways to learn something of a file: each counts as a use of it."""
+
+import pytest
+
+from tests.features.same_program.integration.test_obstacles import a_workload
+from tests.features.same_program.projects import HEAD, Link, recorded, replaced, write
+
+# Creates a file, and reads what is there where that fails.
+CREATE = {
+    "open": "open(path, 'x').close()",
+    "os.open": "os.close(os.open(path, os.O_CREAT | os.O_EXCL))",
+    "touch": "pathlib.Path(path).touch(exist_ok=False)",
+    "ZipFile": "zipfile.ZipFile(path, 'x')",
+    "pathlib": "pathlib.Path(path).open('x')",
+    "O_DIRECTORY": "os.open(path, os.O_WRONLY | os.O_TRUNC | os.O_DIRECTORY)",
+}
+# Learns whether a file is there, or how large it is.
+ASK = {
+    "utime": "os.utime(path)",
+    "chmod": "os.chmod(path, 0o644)",
+    "statvfs": "os.statvfs(path)",
+    "listxattr": "os.listxattr(path)",
+    "truncate": "os.truncate(path, 0)",
+    "posix.stat": "posix.stat(path)",
+    "posix.readlink": "posix.readlink(path)",
+    "link": "os.link(path, path + '2')",
+}
+WORKLOAD = f"""
+import ctypes, importlib.machinery, os, posix, sys, tempfile, zipfile
+{HEAD}
+ROOT = str(pathlib.Path(__file__).parent.parent)
+LIBC = ctypes.CDLL(None)
+LIBC.fopen.restype = ctypes.c_void_p
+
+def outcome():
+    values = []
+    for name, line in {CREATE!r}.items():
+        path = f"{{ROOT}}/created/{{name}}"
+        try:
+            exec(line)
+        except OSError:
+            values.append(open(path).read())
+    for name, line in {ASK!r}.items():
+        path = f"{{ROOT}}/absent/{{name}}"
+        try:
+            values.append(exec(line))
+        except OSError as error:
+            values.append(error.errno)
+    link = tempfile.mkdtemp() + "/link"
+    os.symlink(f"{{ROOT}}/data/linked.txt", link)
+    values += [os.path.getsize(link), os.path.exists(link)]
+    values.append(os.stat(f"{{ROOT}}/counted").st_nlink)
+    values.append(importlib.machinery.PathFinder.find_spec("asked", [ROOT + "/found"]) is None)
+    values.append(posix.stat(f"{{ROOT}}/data/sized.txt").st_size)
+    LIBC.fopen(f"{{ROOT}}/environment/read.txt".encode(), b"r")
+    return values
+"""
+FILES = {
+    "workloads/it.py": WORKLOAD,
+    "absent/there": "",
+    "counted/a/b": "",
+    "data/linked.txt": "1",
+    "data/sized.txt": "1",
+    "environment/pyvenv.cfg": "",
+    "environment/read.txt": "1",
+    "found/other.py": "",
+    **{f"created/{name}": "1" for name in CREATE},
+}
+CHANGES = {
+    **{f"created/{name}": "22" for name in CREATE},
+    **{f"absent/{name}": "1" for name in ASK},
+    "counted/c/d": "",
+    "data/linked.txt": "22",
+    "data/sized.txt": "22",
+    "environment/read.txt": "2",
+    "found/asked.py": "",
+}
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory):
+    made = recorded(tmp_path_factory.mktemp("recorded"), FILES)
+    assert made.program.obstacles == ()
+    assert made.differences() == ["", ""]
+    return made
+
+
+@pytest.mark.parametrize("path", CHANGES)
+def test_what_is_asked_counts(project, tmp_path, path):
+    head = project.changed(tmp_path, {path: CHANGES[path]})
+
+    expected = "counted" if path.startswith("counted") else path
+    assert all(expected in difference for difference in head.differences())
+
+
+MOVES = f"""
+import os, shutil, tempfile
+{HEAD}
+ROOT = str(pathlib.Path(__file__).parent.parent)
+def outcome():
+    path, other = ROOT + "/data/it.txt", tempfile.mkdtemp() + "/it.txt"
+    {{}}
+"""
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "os.rename(path, path + 'x'); os.rename(path + 'x', path)",
+        "shutil.move(path, other); open(other).read(); shutil.move(other, path)",
+        "os.symlink(os.path.dirname(path), other); open(other + '/it.txt').read()",
+        "open(path, 'a').write('x')",
+    ],
+)
+def test_a_program_that_changes_files_of_the_repository_proves_nothing(tmp_path, line):
+    files = {"workloads/it.py": MOVES.format(line), "data/it.txt": "1"}
+
+    project = recorded(tmp_path, files)
+
+    assert all(project.differences())
+
+
+def test_a_file_that_a_program_replaces_must_be_there(tmp_path):
+    line = "os.remove(path); open(path, 'w').close()"
+    project = recorded(tmp_path, {"workloads/it.py": MOVES.format(line), "data/it.txt": "1"})
+    (tmp_path / "changed").mkdir()
+
+    head = project.changed(tmp_path / "changed", {"data/it.txt": None})
+
+    assert project.differences() == ["", ""]
+    assert head.differences() == ["data/it.txt is not there any more"] * 2
+
+
+def test_what_a_program_makes_itself_is_no_input(tmp_path):
+    body = (
+        "import os\ndef outcome():\n"
+        "    os.makedirs(ROOT / 'out/deep', exist_ok=True)\n"
+        "    for name in ('out/deep/a', 'made.txt', 'old.txt'):\n"
+        "        (ROOT / name).write_text(name)\n"
+        "        (ROOT / name).read_text()\n"
+        "    os.replace(ROOT / 'made.txt', ROOT / 'moved.txt')\n"
+        "    return (ROOT / 'moved.txt').read_text(), os.listdir(ROOT / 'out')\n"
+    )
+    project = recorded(tmp_path, a_workload(body) | {"old.txt": "1"})
+    assert project.program.obstacles == ()
+    assert set(project.program.files) == {"workloads/it.py"}
+    (tmp_path / "changed").mkdir()
+
+    head = project.changed(tmp_path / "changed", {"old.txt": "2", "out": None})
+
+    assert head.differences() == ["", ""]
+
+
+EINX = """
+import functools, inspect, sys, traceback, warnings
+def traced(function):
+    '''As libraries do that hide their own frames.'''
+    names = inspect.signature(function).parameters
+    @functools.wraps(function)
+    def inner(*args):
+        try:
+            return function(*args)
+        except Exception as error:
+            raise error.with_traceback(error.__traceback__.tb_next)
+    inner.names = list(names)
+    return inner
+"""
+COMMENTED = """
+import kit
+@kit.traced
+def add(x):
+    '''Add.'''
+    # one
+    return x + 1
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "sees_docstrings", "sees_lines"),
+    [
+        ("import pytest, torch._dynamo", False, False),
+        ("import torch; torch.compile(model.add, backend='eager')(torch.ones(1))", False, False),
+        ("import warnings; warnings.warn('text')", False, False),
+        ("import pydoc; pydoc.render_doc(model.add)", True, False),
+        ("import inspect; inspect.getsource(model.add)", True, True),
+        ("import traceback; traceback.format_stack()", False, False),
+        ("model.add.__doc__", True, False),
+        ("import msgspec", True, False),
+        ("repr(model.add.__code__)", True, True),
+    ],
+)
+def test_comments_and_docstrings_count_where_a_program_sees_them(
+    tmp_path, line, sees_docstrings, sees_lines
+):
+    body = f"import model\n{line}\ndef outcome():\n    return model.add(1)\n"
+    project = recorded(tmp_path, a_workload(body) | {"kit.py": EINX, "model.py": COMMENTED})
+    assert project.program.obstacles == ()
+
+    for old, new, is_seen in (("Add.", "Sum.", sees_docstrings), ("# one", "#\n\n", sees_lines)):
+        where = tmp_path / new[0]
+        where.mkdir()
+        head = project.changed(where, {"model.py": replaced(old, new)})
+        expected = "model.py differs" if is_seen else ""
+        assert head.differences() == [expected, expected]
+
+
+def test_a_record_holds_for_a_base_in_which_a_comment_has_changed_since(tmp_path):
+    body = "import model\ndef outcome():\n    return model.add(1)\n"
+    project = recorded(tmp_path, a_workload(body) | {"kit.py": EINX, "model.py": COMMENTED})
+    for name, new in (("first", "# two"), ("second", "# three")):
+        (tmp_path / name).mkdir()
+        project = project.changed(tmp_path / name, {"model.py": replaced("# one", new)})
+        assert project.differences() == ["", ""]
+        write(project.root / "model.py", COMMENTED)
+
+
+def test_a_link_that_a_program_retargets_is_read_anew(tmp_path):
+    body = (
+        "import os\ndef outcome():\n    (ROOT / 'now').read_text()\n"
+        "    os.remove(ROOT / 'now')\n    os.symlink('two', ROOT / 'now')\n"
+        "    return (ROOT / 'now').read_text()\n"
+    )
+    files = a_workload(body) | {"one": "1", "two": "2", "now": Link("one")}
+
+    assert recorded(tmp_path, files).program.obstacles

@@ -1,0 +1,177 @@
+"""What a launch records of the files that it uses: small projects, one process each."""
+
+import os
+
+import msgspec
+import pytest
+
+from ci_perf.features.same_program import proof
+from ci_perf.launch.local import LocalLauncher
+from ci_perf.model.program import blob
+from ci_perf.model.task import MachineDescription
+from tests.launches import BUILD, HEAD, PASS, a_task, result_of
+
+
+@pytest.fixture
+def record(tmp_path):
+    """Record a workload that consists of this source, in a repository with these files."""
+
+    def launch(source, *, environment=None, files=(), links=(), **more):
+        root = tmp_path / "repository"
+        for name, text in {"it.py": source, **dict(files)}.items():
+            path = root / name
+            path.parent.mkdir(exist_ok=True, parents=True)
+            path.write_text(text)
+        for name, target in dict(links).items():
+            (root / name).symlink_to(target)
+        protocol = {"timeout_s": 120, "monitor_hz": 0}
+        task = a_task(root / "it.py", protocol=protocol, workload=more)
+        environment = {**os.environ, **(environment or {})}
+        return result_of(LocalLauncher(root, environment).launch(task)).program
+
+    return launch
+
+
+def test_files_folders_links_and_what_is_not_there_are_recorded(record):
+    source = f"""
+{HEAD}{PASS}
+import os, pathlib
+open("data/read.txt").read()
+os.listdir("data")
+os.path.exists("data/asked.txt"), os.path.exists("data/absent.txt")
+pathlib.Path("other/absent.txt").is_file(), os.path.isdir("other")
+os.path.getsize("data/sized.txt")
+open("made.txt", "w").close()
+open("made.txt").close()
+open("link/linked.txt").close()
+"""
+    names = ("read", "asked", "sized", "linked", "alone")
+    files = {f"data/{name}.txt": name for name in names} | {"other/x": ""}
+
+    program = record(source + BUILD, files=files, links={"link": "data"})
+
+    assert program.obstacles == ()
+    whole = {name for name, known in program.files.items() if known and name not in program.code}
+    assert whole == {"data/read.txt", "data/sized.txt", "data/linked.txt"}
+    assert program.code == ("it.py",)
+    assert program.files["data/asked.txt"] == ""
+    assert "absent.txt" in program.searches["data"]
+    assert program.searches["other"] == ("absent.txt",)
+    assert program.folders["data"]
+    assert program.folders["other"] == ""
+    assert program.links == {"link": blob(b"data")}
+
+
+def test_what_a_program_does_beyond_files_is_an_obstacle(record):
+    source = f"""
+{HEAD}{PASS}
+import os, socket, subprocess, sys
+subprocess.run(["true"])
+socket.socket().connect_ex(("127.0.0.1", 9))
+for name in os.environ: pass
+"""
+    assert record(source + BUILD).obstacles == (
+        "it opens a socket, to ('127.0.0.1', 9)",
+        "it reads the whole environment (os.environ)",
+        "it starts another program, true",
+    )
+
+
+def test_variables_that_are_read_are_recorded(record):
+    line = "import os; os.environ.get('ONE'), os.getenv('TWO'), 'THREE' in os.environ\n"
+    variables = {"ONE": "1", "UNREAD": "1", "OMP_PROC_BIND": "1"}
+
+    program = record(HEAD + PASS + line + BUILD, environment=variables)
+
+    assert program.variables["ONE"]
+    assert program.variables["OMP_PROC_BIND"]
+    assert program.variables["TWO"] == program.variables["THREE"] == ""
+    assert "UNREAD" not in program.variables
+    assert "OMP_NUM_THREADS" not in program.variables
+
+
+def test_what_threads_and_forked_children_use_is_recorded_also_of_one_that_is_killed(record):
+    source = f"""
+{HEAD}
+import os, signal, threading
+def step():
+    thread = threading.Thread(target=lambda: open("thread.txt").read())
+    thread.start()
+    thread.join()
+    if os.fork() == 0:
+        import late
+        open("child.txt").read()
+        os.kill(os.getpid(), signal.SIGKILL)
+    os.wait()
+"""
+    files = {"thread.txt": "1", "child.txt": "2", "late.py": ""}
+
+    program = record(source + BUILD, files=files)
+
+    assert program.obstacles == ()
+    assert set(program.files) == {"it.py", *files}
+    assert program.code == ("it.py", "late.py")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "inspect.getsource(step)",
+        "linecache.getline(__file__, 1)",
+        "linecache.updatecache(__file__)",
+        "traceback.format_stack()",
+        "warnings.formatwarning('text', Warning, __file__, 1)",
+        "import torch; torch.jit.script(add)",
+        "open(__file__).read()",
+    ],
+)
+def test_a_source_whose_lines_may_act_counts_as_a_whole(record, line):
+    helper = f"import inspect, linecache, traceback, warnings\n{PASS}def add(x): return x + x\n"
+    helper += f"def act(): {line}\n"
+    source = f"{HEAD}{PASS}import warnings, helper\nwarnings.warn('text')\nhelper.act()\n{BUILD}"
+
+    program = record(source, files={"helper.py": helper.replace("__file__", '"it.py"')})
+
+    assert {*program.code} < {"it.py", "helper.py"}
+
+
+def test_who_scans_a_folder_or_asks_below_it_learns_what_its_entries_are(record):
+    source = f"""{HEAD}
+import os
+def step():
+    sum(entry.stat().st_size for entry in os.scandir("data"))
+    folder = os.open("other", os.O_RDONLY)
+    os.stat("a", dir_fd=folder)
+    os.close(folder)
+{BUILD}"""
+    program = record(source, files={"data/a": "12", "data/more/b": "34", "other/a": "56"})
+
+    assert program.files["data/a"]
+    assert "other/a" in program.files
+    assert program.folders["data"]
+    assert "data/more" in program.folders
+    assert "data/more/b" not in program.files
+
+
+def test_what_torchrun_sets_is_no_condition_of_a_record(record, tmp_path):
+    source = f"{HEAD}import torch.distributed\n{PASS}{BUILD}"
+    program = record(source, launch="torchrun", world_size=2)
+
+    assert program.obstacles == ()
+    machine = LocalLauncher(tmp_path).describe("cpu", threads=1, devices=1)
+    assert isinstance(machine, MachineDescription)
+    known = msgspec.structs.replace(program, conditions="0" * 16)
+    assert proof.find_other_condition(known, "0" * 16, machine.variables) == ""
+
+
+def test_a_rank_does_not_take_what_another_one_opens_to_watch_it(record):
+    """Else no file could come to the repository without the ranks being another program."""
+    source = f"{HEAD}import torch.distributed\n{PASS}{BUILD}"
+    files = {"a/b/notes.txt": "", "data/c/used": "1", "first.txt": ""}
+    used = "def step():\n    torch.from_file('data/c/used', size=1, dtype=torch.uint8)\n"
+
+    program = record(source.replace(PASS, used), launch="torchrun", world_size=2, files=files)
+
+    assert program.obstacles == ()
+    assert set(program.files) == {"it.py", "data/c/used"}
+    assert not any(program.folders.values())

@@ -1,0 +1,172 @@
+"""A record beside a checkout: the first difference, or none."""
+
+import os
+
+import msgspec
+import pytest
+
+from ci_perf.features.same_program import code, contents, proof
+from ci_perf.model.program import Program, digest
+from ci_perf.program.tree_sources import FolderTree, GitTree
+from tests import repositories
+
+NET = "import os\n\ndef used():\n    return 1  # one\n"
+
+
+@pytest.fixture
+def project(tmp_path):
+    """A repository with a module, a file of data, and a folder."""
+    made = repositories.init(tmp_path / "project")
+    (made.root / "data").mkdir()
+    (made.root / "data/labels.json").write_text("[1]")
+    made.commit(net_py=NET)
+    return made
+
+
+def record(project, **more):
+    tree = FolderTree(project.root)
+    plain = Program(
+        workload="w",
+        files={path: tree.blob(path) or "" for path in ("data/labels.json", "net.py")},
+        code=("net.py",),
+        folders={"data": contents.digest_folder(project.root / "data"), "": ""},
+        searches={"": ("*.dist-info", "config.toml", "net", "numpy")},
+        inputs=proof.digest_inputs(tree, ["inputs/**/*.bin"]),
+    )
+    return msgspec.structs.replace(plain, **more)
+
+
+def find_details(program, repository):
+    """Return what the checkout and its commit say, once."""
+    repository.commit()
+    trees = FolderTree(repository.root), GitTree(repository.root, "HEAD")
+    said = {(proof.find_difference(program, tree) or ("", ""))[1] for tree in trees}
+    assert len(said) == 1, said
+    return said.pop()
+
+
+NEW = " is new, and the program has looked for such a name"
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "detail"),
+    [
+        ("net.py", NET.replace("return 1", "return 3"), "net.py differs"),
+        ("net.py", NET.replace("import os", "import re"), "net.py differs"),
+        ("net.py", "\n# moved\n" + NET.replace("# one", ""), ""),
+        ("net.py", "def (", "net.py differs"),
+        ("data/labels.json", "[2]", "data/labels.json differs"),
+        ("data/more.json", "[2]", "the names in data differ"),
+        ("numpy.py", "", f"numpy.py{NEW}"),
+        ("numpy/__init__.py", "", f"numpy{NEW}"),
+        ("numpy.so", "", f"numpy.so{NEW}"),
+        ("a.dist-info/x", "", f"a.dist-info{NEW}"),
+        ("config.toml", "", f"config.toml{NEW}"),
+        ("net/more.txt", "", f"net{NEW}"),
+        ("README.md", "more", ""),
+        ("inputs/a/b.bin", "", "the files that the input inputs/**/*.bin names differ"),
+        ("inputs/a/b.txt", "", ""),
+        ("__pycache__/net.cpython-311.pyc", "\0\0\0\0\1", "__pycache__/net.cpython-311.pyc may"),
+        ("__pycache__/other.cpython-311.pyc", "\0\0\0\0\1", ""),
+    ],
+)
+def test_a_change_is_a_difference_where_the_program_uses_it(project, path, text, detail):
+    program = record(project)
+    assert find_details(program, project) == ""
+    (project.root / path).parent.mkdir(parents=True, exist_ok=True)
+    (project.root / path).write_text(text)
+
+    said = find_details(program, project)
+
+    assert said.startswith(detail)
+    assert bool(said) == bool(detail)
+
+
+def test_a_file_that_is_gone_and_an_obstacle_differ(project):
+    blocked = record(project, obstacles=("it starts a shell",))
+    assert find_details(blocked, project) == "it starts a shell"
+    program = record(project, folders={})
+    (project.root / "data/labels.json").unlink()
+
+    assert find_details(program, project) == "data/labels.json is not there any more"
+
+
+@pytest.mark.parametrize(
+    ("source", "lines", "docstrings"),
+    [
+        (b"import os, re, torch\nfrom numpy import sum", False, False),
+        (b"from . import layers\nimport model.net", False, False),
+        (b"x = f.__doc__", False, True),
+        (b"import cmd", False, True),
+        (b"import unittest", False, True),
+        (b"import xmlrpc.server", False, True),
+        (b"import os, click", False, True),
+        (b"from somebody import things", False, True),
+        (b"repr(f.__code__)", True, False),
+        (b"marshal.dumps(x)", True, False),
+        (b"import faulthandler", True, False),
+        (b"sys._getframe().f_lineno", True, False),
+        (b"inspect.stack(0)", True, False),
+        (b"torch.stack(x)", False, False),
+        (b"logging.Formatter('%(lineno)d')", True, False),
+    ],
+)
+def test_what_a_source_may_see_of_itself(source, lines, docstrings):
+    assert code.shows_lines(source) is lines
+    assert code.shows_docstrings(source, {"model"}) is docstrings
+
+
+@pytest.mark.parametrize(
+    ("new", "is_same"),
+    [
+        (b"'''Other.'''\ndef f():\n    '''Doc.'''\n    return (1)", True),
+        (b"def f(): return 1", True),
+        (b"def f(): return 1.0", False),
+        (b"def g(): return 1", False),
+        (b"# -*- coding: latin-1 -*-\ndef f(): return 1", True),
+        (b"# -*- coding: unknown -*-\ndef f(): return 1", False),
+        (b"x = " + b"-" * 100_000 + b"1", False),
+        (b"#" * 2**20 + b"\ndef f(): return 1", False),
+        (b"\0", False),
+    ],
+)
+def test_code_is_compared_without_comments_and_docstrings(new, is_same):
+    old = b"'''Module.'''\ndef f():\n    return 1  # one\n"
+
+    assert code.is_same_code(old, new, docstrings=False) is is_same
+
+
+def test_conditions_and_variables_must_be_those_of_the_record():
+    program = Program(workload="w", conditions="0" * 16, variables={"A": digest(b"1"), "B": ""})
+    one, two, empty = digest(b"1"), digest(b"2"), digest(b"")
+
+    def find(conditions, **variables):
+        return proof.find_other_condition(program, conditions * 16, variables)
+
+    assert find("0", A=one, C=two) == ""
+    assert "settings" in find("1", A=one)
+    assert "variable A" in find("0", A=two)
+    assert "variable A" in find("0")
+    assert "variable B" in find("0", A=one, B=empty)
+    assert "HF_HOME is new" in find("0", A=one, HF_HOME=two)
+    assert proof.find_other_condition(Program(workload="w"), "", {}) != ""
+
+
+def test_files_beyond_the_repository_are_compared(tmp_path):
+    weights, large = tmp_path / "weights", tmp_path / "large"
+    weights.write_bytes(b"1")
+    with large.open("wb") as file:
+        file.truncate(2**26 + 1)
+    outside = {str(path): contents.digest_outside(str(path)) for path in (large, weights)}
+    program = Program(workload="w", conditions="0" * 16, outside=outside)
+
+    def find():
+        return proof.find_other_condition(program, "0" * 16, {})
+
+    assert find() == ""
+    weights.write_bytes(b"2")
+    assert find() == f"{weights} differs"
+    os.utime(large, ns=(0, 0))
+    assert find() == f"{large} differs"
+    large.unlink()
+    assert find() == f"{large} differs"

@@ -1,0 +1,80 @@
+import pytest
+
+from ci_perf.features.same_program import same_program_report
+from ci_perf.model.comparison import Verdict
+from ci_perf.model.program import TouchedWorkloads
+from ci_perf.report import markdown, tables, terminal
+from tests.comparisons import a_change, a_comparison, an_uncompared
+from tests.programs import a_same_program, a_touched
+
+
+def a_row(workload="bert", **more):
+    same = a_same_program(workload, **more)
+    verdict = Verdict.UNCHANGED if same.is_proven else Verdict.INCONCLUSIVE
+    code = "same_program" if same.is_proven else "unproven_program"
+    return an_uncompared(workload, verdict, code=code, same=same)
+
+
+@pytest.mark.parametrize(
+    ("files", "words"), [(1, "1 file is the same"), (8, "8 files are the same")]
+)
+def test_the_remark_counts_what_is_the_same(files, words):
+    assert (
+        same_program_report.render_remark(a_same_program(files=files)) == f"not launched: {words}"
+    )
+
+
+def test_the_report_explains_it_once_in_two_sentences_and_counts_the_workloads():
+    comparison = a_comparison(a_row("bert"), a_row("gpt"), a_change("mlp"))
+
+    text = markdown.render(comparison)
+
+    assert "Same program: 2 of 3 workloads were not launched, because every file" in text
+    assert text.count("Same program:") == 1
+    assert "2 workloads with the same program" in text
+    assert "not launched: 33 files are the same" in text
+    assert "Pass: no regression" in text
+
+
+def test_a_report_without_such_rows_says_nothing_of_it():
+    assert "Same program" not in markdown.render(a_comparison(a_change("mlp")))
+
+
+def test_why_others_were_measured_is_told_beside_the_pairs():
+    comparison = a_comparison(
+        a_row("bert"), a_change("gpt"), touched=(a_touched("gpt"), a_touched("mlp", code="asked"))
+    )
+
+    for text in (
+        markdown.render(comparison),
+        terminal.render(comparison, width=100, color=False),
+    ):
+        words = " ".join(text.replace("`", "").split())
+        assert "was measured: src/net.py differs" in words
+        assert words.count("was measured") == 1
+
+
+def test_what_nobody_proves_is_told_with_its_remedy():
+    text = markdown.render(a_comparison(a_row(is_proven=False)))
+
+    assert "the base branch has no record that proves it: measure it with `--all`" in text
+
+
+def test_the_table_for_planning_has_what_is_measured_first():
+    workloads = TouchedWorkloads(
+        suite="smoke",
+        base="b" * 40,
+        same=(a_same_program("bert"),),
+        touched=(a_touched("gpt"), a_touched("mlp", "not_recorded", "nobody has recorded it")),
+    )
+
+    text = tables.markdown(same_program_report.build_touched_page(workloads))
+
+    assert text.startswith("**2 of 3 workloads of `smoke` would be measured against `bbbbbbbbbbbb`")
+    lines = [line for line in text.splitlines() if line.startswith("| `")]
+    assert [line.split("|")[1:3] for line in lines] == [
+        [" `gpt` ", " measured "],
+        [" `mlp` ", " not recorded "],
+        [" `bert` ", " same program "],
+    ]
+    assert "Not recorded: `ci-perf check --against bbbbbbbbbbbb` records it" in text
