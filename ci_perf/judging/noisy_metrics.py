@@ -94,11 +94,11 @@ class NoisyMetric:
     policy: Policy
     history: History | None
     head: Sequence[float]
+    is_other_node: bool
     pairs: Pairs = ()
     cycles: Pairs = ()
     gate: bool = True
     obstacle: Code | None = None
-    is_other_node: bool = False
     does_more: bool = False
     tick: float = 0.0
     trimmed: bool = False

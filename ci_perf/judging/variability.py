@@ -224,7 +224,7 @@ def exclude_two_modes(sessions: Sequence[Sequence[float]], *, smallest_gap: floa
     """Whether there are enough launches to see two modes, and none are seen."""
     sizes = [len(session) for session in sessions]
     in_several = sum(size for size in sizes if size >= _FEWEST_IN_A_SESSION)
-    is_enough = in_several >= _FEWEST_IN_ALL or max(sizes, default=0) >= _FEWEST_LAUNCHES
+    is_enough = in_several >= _FEWEST_IN_ALL or any(size >= _FEWEST_LAUNCHES for size in sizes)
     return is_enough and not have_two_modes(sessions, smallest_gap=smallest_gap)
 
 

@@ -54,3 +54,5 @@ def test_a_damaged_comment_and_an_event_of_no_pull_request_are_no_number(second)
 
     second.stage.happens("schedule")
     assert before(second.stage) == "unknown"
+    cli(["github", "count-checks"], prog_name="ci-perf", standalone_mode=False)
+    assert "earlier checks are not known: " in second.stage.capfd.readouterr().err

@@ -40,6 +40,7 @@ def refused(second, body, match, **of):
     _, ended = second.bot(body, **of)
 
     assert ended.code == ExitCode.OK
+    assert "refused: " in ended.err
     assert re.search(match, answer(second)), answer(second)
     assert second.github.head("feature") == before
     assert second.github.token not in ended.out + ended.err

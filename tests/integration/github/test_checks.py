@@ -8,6 +8,7 @@ from ci_perf.github import checks
 from ci_perf.github.checks import Annotation, CheckRun, Conclusion
 from ci_perf.github.client import GithubError
 from ci_perf.model.comparison import Verdict
+from ci_perf.model.gate_change import GateChange, GateKind
 from tests.comparisons import a_change, a_comparison, an_uncompared
 from tests.fakes.github import faults
 from tests.fakes.github.fixtures import on_github_and_ghes
@@ -56,8 +57,9 @@ def failed():
         (worse(), "failure"),
         (undecided(), "neutral"),
         (failed(), "failure"),
+        (fine(gate_changes=(GateChange(kind=GateKind.REMOVED, workload="x"),)), "neutral"),
     ],
-    ids=["fine", "regressed", "inconclusive", "failed"],
+    ids=["fine", "regressed", "inconclusive", "failed", "another gate"],
 )
 def test_a_check_says_what_the_exit_code_says(on_pull, comparison, conclusion):
     ended = on_pull.publish("--check", of=[comparison])

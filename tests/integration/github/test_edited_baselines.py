@@ -56,7 +56,9 @@ def test_a_baseline_that_is_removed_is_named_as_a_change_of_the_gate(second):
 
 
 def test_other_files_of_a_pull_request_are_no_baselines(second):
-    second.opened(files={"code.py": "x", "baselines/README.md": "x", "other/a/b/c.json": "{}"})
+    below = [f"{TOGETHER}/{name}" for name in ("README.md", "programs/mlp.json")]
+    files = ["code.py", "baselines/README.md", "other/a/b/c.json", *below]
+    second.opened(files=dict.fromkeys(files, "{}"))
     second.measured(slower()).report()
 
     assert "✏️" not in second.body

@@ -2,11 +2,14 @@
 
 import re
 
+import msgspec
 import pytest
 
 from ci_perf.errors import ExitCode
 from ci_perf.github import artifacts
 from ci_perf.model import codec
+from ci_perf.model.validity import validity_of
+from ci_perf.pull_request import fetch
 from tests.fakes.github import faults
 from tests.fakes.github.fixtures import on_github_and_ghes
 from tests.integration.github.second_stage import (
@@ -19,7 +22,7 @@ from tests.integration.github.second_stage import (
     steady,
 )
 from tests.integration.github.stage import PULL
-from tests.runs import GPU, STEADY, a_measured, a_run, an_environment
+from tests.runs import GPU, STEADY, a_measured, a_reason, a_run, an_environment
 from tests.unit.github.test_artifacts import a_link, zipped
 
 FROM_A_FORK = "Measured by code from a fork"
@@ -78,6 +81,21 @@ def test_what_can_be_accepted_comes_with_lines_to_copy(second):
     assert f"gh pr checkout {PULL}\nci-perf accept --run {RUN} " in second.body
     assert f"/ci-perf accept {HEAD} " in second.body
     assert f"`ci-perf accept --run {RUN} --workload mlp" in second.body
+
+
+def test_of_a_run_that_is_invalid_nothing_can_be_accepted(second):
+    second.measured(slower(validity=validity_of((a_reason(),)))).report()
+
+    assert "ci-perf accept" not in second.body
+
+
+def test_a_doubt_is_shown_although_nothing_has_changed(second):
+    run = steady()
+    source = msgspec.structs.replace(run.source, dirty=True)
+    second.measured(msgspec.structs.replace(run, source=source)).report("--skip-if-unchanged")
+
+    assert "✅ Pass" in second.body
+    assert "numbers are for a checkout with uncommitted changes" in second.body
 
 
 def test_a_fork_is_not_told_of_a_comment_that_could_not_help(second):
@@ -268,6 +286,14 @@ def test_more_workloads_than_any_suite_has_are_refused(second):
     second.measured(steady(*(f"w{number}" for number in range(2_001))))
 
     refused(second, "expected at most 2,000 workloads", ExitCode.USAGE)
+
+
+@pytest.mark.parametrize(("fewer", "code"), [(0, ExitCode.OK), (1, ExitCode.USAGE)])
+def test_as_many_numbers_as_are_allowed_are_judged(second, monkeypatch, fewer, code):
+    monkeypatch.setattr(fetch, "_MAX_WORKLOADS", 1)
+    monkeypatch.setattr(fetch, "_MAX_PROCESSES", len(STEADY) - fewer)
+
+    assert second.measured(steady()).report().code == code
 
 
 def test_numbers_that_no_machine_gives_are_refused_or_judged_and_never_a_crash(second):

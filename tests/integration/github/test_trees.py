@@ -92,6 +92,14 @@ def test_a_file_that_github_does_not_give_differs(github):
     assert said(tree).startswith("src/net.py")
 
 
+def test_a_file_that_github_gives_otherwise_than_it_has_listed_it_differs(github):
+    tree = a_tree(github, {"src/net.py": NET + b"#"})
+    other = b'{"content": "eA==", "encoding": "base64", "size": 1}'
+    github.fail_next("GET", r"/git/blobs/", faults.Answered(status=200, body=other))
+
+    assert "is not what GitHub has listed" in said(tree)
+
+
 def test_a_file_that_is_too_large_differs(github):
     tree = a_tree(github, {"src/net.py": b"#" * (5 * 2**20 + 1)})
 

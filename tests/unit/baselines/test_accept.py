@@ -4,7 +4,7 @@ import subprocess
 import msgspec
 import pytest
 
-from ci_perf.baselines.accept import Action, Mode
+from ci_perf.baselines.accept import Action, Mode, find_orphans
 from ci_perf.errors import RefusedError, UsageError
 from ci_perf.judging.policy import default_limits
 from ci_perf.model.comparison import Numerics, Verdict
@@ -116,6 +116,13 @@ def test_a_worse_number_needs_a_reason_and_keeps_it(root):
 
     accepted(root, worse, reason="exact attention, #12")
     assert history(root).sessions[-1].reason == "exact attention, #12"
+
+
+def test_a_count_that_was_zero_needs_a_reason_as_well(root):
+    accepted(root, a_run(a_measured("a", *STEADY, graphs=1), id="1"))
+
+    with pytest.raises(UsageError, match="a graph_breaks 0 → 2; say why with --reason"):
+        accepted(root, a_run(a_measured("a", *STEADY, graphs=3, breaks=2), id="2"))
 
 
 @pytest.mark.parametrize(
@@ -333,3 +340,10 @@ def test_replacing_forgets_the_history_also_of_a_session_that_is_part_of_it(root
 
     assert accepted(root, last, mode=Mode.REPLACE, reason="anew") == {"a": Action.REPLACED}
     assert accepted(root, last, mode=Mode.REPLACE, reason="anew") == {"a": Action.KEPT}
+
+
+def test_a_baseline_without_its_workload_is_removed_and_computes_nothing_else(root):
+    accepted(root, a_run(a_measured("a", *STEADY), a_measured("gone", *STEADY)))
+
+    (found,) = find_orphans(root, "smoke", {"a"})
+    assert (found.workload, found.action, found.changed_numerics) == ("gone", Action.REMOVED, False)

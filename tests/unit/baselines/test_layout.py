@@ -94,6 +94,22 @@ def test_a_baseline_edited_by_hand_says_what_is_wrong(root, edit, message):
     assert str(caught.value).startswith(str(path))
 
 
+def test_the_smallest_and_the_largest_number_are_read(root):
+    canaries = {"a": layout.SMALLEST, "b": layout.LARGEST}
+    path = edited(root, lambda d: d["sessions"][0].update(canaries=canaries))
+
+    assert layout.read(path).sessions[0].canaries == canaries
+
+
+def test_what_could_not_be_read_again_is_not_written(root):
+    accepted(root, a_run(a_measured("a", *STEADY)))
+    (known,) = layout.read_all(root, CPU, "smoke")
+
+    with pytest.raises(InvalidFileError, match="sessions"):
+        layout.write(root, msgspec.structs.replace(known, sessions=()))
+    assert layout.read_all(root, CPU, "smoke") == (known,)
+
+
 def a_gpu(model, *, count=1, mig=False):
     return GpuMachine(gpu_model=model, gpu_count=count, gpu_memory_bytes=1, mig=mig)
 
@@ -107,6 +123,7 @@ def a_gpu(model, *, count=1, mig=False):
             "cpu-intel-xeon-8-cores",
         ),
         (CpuMachine(cpu_model="", logical_cores=1), "cpu-unknown-1-cores"),
+        (CpuMachine(cpu_model="x" * 300, logical_cores=1), f"cpu-{'x' * 80}-1-cores"),
         (a_gpu("NVIDIA H200"), "nvidia-h200"),
         (a_gpu("NVIDIA A100-SXM4-80GB", count=4), "nvidia-a100-sxm4-80gb-x4"),
         (a_gpu("NVIDIA H200", count=2), "nvidia-h200-x2"),

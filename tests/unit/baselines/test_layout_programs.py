@@ -45,6 +45,14 @@ def test_a_record_of_another_session_than_the_newest_is_not_of_the_numbers(root)
     assert layout.program_of_newest_session(root, CPU, "smoke", "a") is None
 
 
+def test_a_baseline_without_a_record_has_none_of_its_numbers_nor_has_a_record_alone(root):
+    accepted(root, a_run(a_measured("a", *STEADY)))
+    layout.write_program(layout.program_file(layout.path(root, CPU, "smoke", "b")), a_program("b"))
+
+    for workload in ("a", "b"):
+        assert layout.program_of_newest_session(root, CPU, "smoke", workload) is None
+
+
 def test_a_run_that_changes_no_baseline_changes_no_record(root):
     accepted(root, a_recorded_run(*STEADY))
     before = read(root)

@@ -261,18 +261,20 @@ def test_sessions_stand_by_epoch_so_that_the_latest_knows_every_change(found):
         assert changes == sorted(changes)
 
 
+@pytest.mark.parametrize("before", ["", "*.png binary", "*.png binary\n"])
 def test_the_driver_is_installed_once_and_for_baselines_of_this_repository_only(
-    tmp_path, monkeypatch
+    tmp_path, monkeypatch, before
 ):
     git = repositories.init(tmp_path / "app")
     monkeypatch.chdir(git.root)
     attributes = git.root / ".gitattributes"
-    attributes.write_text("*.png binary")
+    attributes.write_text(before)
 
     for _ in range(2):
         assert merge.install_driver(Path("baselines")) == attributes
 
-    assert attributes.read_text() == "*.png binary\n/baselines/*/*/*.json merge=ci-perf\n"
+    ours = "/baselines/*/*/*.json merge=ci-perf"
+    assert attributes.read_text().splitlines() == [*before.splitlines(), ours]
     assert git.ask("config", "merge.ci-perf.driver").endswith(" baseline merge %O %A %B --path %P")
     with pytest.raises(UsageError, match="outside it, which git never merges"):
         merge.install_driver(tmp_path / "elsewhere")

@@ -69,6 +69,7 @@ def test_what_the_benchmark_says_the_product_says_of_the_same_launches(regime):
                 policy=TIME,
                 history=History(current=one.sessions),
                 head=one.head,
+                is_other_node=False,
                 pairs=one.turns[: one.pairs],
             )
             for one in workloads

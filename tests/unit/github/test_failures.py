@@ -65,5 +65,12 @@ def test_what_github_says_is_one_short_line():
     assert "\n" not in str(failure)
 
 
+@pytest.mark.parametrize(
+    "error", [AssertionError(), RuntimeError("Github server redirected the request to x")]
+)
+def test_another_host_than_that_of_github_is_a_failure_of_github(error):
+    assert str(told(error)) == "it: GitHub led to another host"
+
+
 def test_a_bug_of_ours_is_no_failure_of_github():
     assert client.convert_failure(ZeroDivisionError(), "it") is None

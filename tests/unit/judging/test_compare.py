@@ -72,6 +72,17 @@ def test_no_workload_vanishes(base, head, of_b, exit_code):
 
 
 @pytest.mark.parametrize(
+    ("selection", "of_b"), [((), {"": Verdict.FAILED}), (("a",), {})], ids=["all", "a alone"]
+)
+def test_a_workload_of_the_suite_without_any_numbers_does_not_vanish_either(selection, of_b):
+    head = a_run(a_measured("a", *STEADY), selection=selection)
+    comparison = judged(SAME, head, expected=("a", "b"))
+
+    assert verdicts_of(comparison, "b") == of_b
+    assert comparison.exit_code == (NO_ANSWER if of_b else OK)
+
+
+@pytest.mark.parametrize(
     ("base", "head", "verdict", "exit_code"),
     [
         (SAME, SAME, Verdict.UNCHANGED, OK),

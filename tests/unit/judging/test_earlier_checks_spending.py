@@ -64,6 +64,7 @@ def test_wherever_the_runs_before_stopped_a_run_never_spends_more_than_its_share
         assert before < looks.last <= before + MOST_PAIRS
 
     assert math.fsum((*everywhere.values(), *of_signs.values())) == pytest.approx(1)
+    assert sorted(of_signs) == [MOST_PAIRS * run for run in range(1, runs + 1)]
 
 
 def test_no_run_can_have_had_more_pairs_than_the_most():

@@ -17,6 +17,7 @@ def peak(name, precision="bf16", **more):
         ("NVIDIA H100 PCIe", "fp16", 756.5),
         ("NVIDIA A100-SXM4-80GB", "fp32", 19.5),
         ("Tesla T4", "fp16", 65.0),
+        ("Tesla V100-SXM2-16GB", "fp16", 125.0),
         ("NVIDIA H200", "fp32", 66.9),
         ("NVIDIA H100 PCIe", "fp32", 51.0),
         ("NVIDIA A30", "fp32", 10.3),

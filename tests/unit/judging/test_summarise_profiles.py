@@ -109,7 +109,9 @@ def test_cold_and_warm_caches_are_told_apart():
         a_variant("inductor", 0.03, first_step_s=first_s, cache=cache).processes[0]
         for first_s, cache in ((60.5, "empty"), (5.5, "filled"))
     )
-    compiled = msgspec.structs.replace(a_variant("inductor", 0.03), processes=(cold, warm))
+    uncounted = msgspec.structs.replace(cold, compiles=None)
+    processes = (cold, warm, uncounted)
+    compiled = msgspec.structs.replace(a_variant("inductor", 0.03), processes=processes)
 
     (found,) = break_evens(a_variant("eager", 0.04), compiled).values()
     assert [(one.cache, one.cost_s) for one in found] == [("empty", 60.0), ("filled", 5.0)]

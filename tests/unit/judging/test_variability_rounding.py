@@ -33,6 +33,13 @@ def test_of_two_different_values_only_a_power_of_ten_is_believed():
     assert share([1.0, 1.05, 1.0]) == pytest.approx(0.01)
 
 
+def test_five_different_values_show_any_tick():
+    values = [0.03 * count for count in (10, 11, 12, 13, 14)]
+
+    assert share(values) == pytest.approx(0.03)
+    assert share(values[:4]) == pytest.approx(0.01)
+
+
 def test_float_arithmetic_hides_no_tick():
     values = [0.1 * count for count in (10, 11, 12, 13, 17)]
 

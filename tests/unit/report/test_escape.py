@@ -132,6 +132,13 @@ def test_no_line_is_a_command_to_the_runner(text):
 def test_a_text_that_just_fits_is_shown_whole_and_one_character_more_is_cut():
     assert escape.clean("x" * escape.MAX_CHARS) == "x" * escape.MAX_CHARS
     assert escape.clean("x" * (escape.MAX_CHARS + 1)) == "x" * (escape.MAX_CHARS - 1) + "…"
+    text = "first\n" + "x" * (escape.MAX_FENCED_BYTES - len("first\n\n"))
+    assert escape.tail(text) == text
+    assert escape.tail(text + "x").startswith("… 1 earlier lines\nxxx")
+
+
+def test_a_tab_is_four_columns_wide():
+    assert escape.visible("a\tb") == "a   b"
 
 
 def test_of_one_line_that_is_too_long_the_end_is_shown():
