@@ -74,7 +74,8 @@ def accept(
             baselines_accept.write(options.baselines, accepted)
         else:
             write_patch(options.patch, accepted, root=options.root)
-    _caution(run, notify)
+    if any(acceptance.action is not Action.KEPT for acceptance in accepted):
+        _caution(run, notify)
     if not accepted:
         _say_why_none(run, options, notify)
     return accepted

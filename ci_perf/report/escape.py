@@ -7,6 +7,7 @@ span or a fence GitHub interprets nothing: no mention, no link, no tag, no furth
 import html
 import re
 import unicodedata
+from collections.abc import Iterator, Sequence
 
 # Enough for every honest name; longer ones push the numbers out of sight.
 MAX_CHARS = 80
@@ -15,6 +16,7 @@ MAX_SENTENCE_CHARS = 500
 MAX_FENCED_LINES = 30
 MAX_FENCED_BYTES = 3_000
 _MAX_QUOTED_LINES = 12
+_FOREIGN = ("/site-packages/", "/ci_perf/measuring/")
 
 # A spreadsheet takes a cell that begins so for a formula, and may send it to the network.
 _FORMULA = ("=", "+", "-", "@")
@@ -148,8 +150,27 @@ def _last_lines(text: str, most: int) -> list[str]:
     all extension modules last.
     """
     lines = [line for line in text.splitlines() if not line.startswith("Extension modules:")]
+    lines = list(_drop_foreign_frames(lines, most))
     crashes = (place for place, line in enumerate(lines) if line.startswith("Fatal Python error"))
     return lines[: next(crashes, len(lines)) + most]
+
+
+def _drop_foreign_frames(lines: Sequence[str], most: int) -> Iterator[str]:
+    """Leave frames of installed packages, and of ours, out of a long traceback: the user's remain.
+
+    A frame is its line and the code below it, which is indented further.
+    """
+    if len(lines) <= most:
+        yield from lines
+        return
+    is_foreign = False
+    for line in lines:
+        if line.startswith('  File "'):
+            is_foreign = any(part in line for part in _FOREIGN)
+        elif not line.startswith("    "):
+            is_foreign = False
+        if not is_foreign:
+            yield line
 
 
 def visible(line: str) -> str:

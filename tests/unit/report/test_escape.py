@@ -159,3 +159,21 @@ def test_of_a_crash_the_innermost_calls_are_shown_and_no_list_of_modules():
         assert "in call_0\n" in shown
         assert "in call_98" not in shown
         assert "Extension modules" not in shown
+
+
+def test_of_a_long_traceback_the_frames_of_the_user_are_shown():
+    def frame(path):
+        return [f'  File "{path}", line 1, in forward', "    return torch.matmul(x, y)", "    ^^^^"]
+
+    packages = [line for _ in range(20) for line in frame("/v/site-packages/torch/nn/modules.py")]
+    lines = ["Traceback (most recent call last):", *frame("/v/ci_perf/measuring/worker.py")]
+    lines += [*frame("model.py"), *packages, "RuntimeError: shapes", "  of several lines"]
+
+    (*shown,) = escape.quoted("\n".join(lines))
+
+    assert [line.removeprefix("  | ") for line in shown] == [
+        "Traceback (most recent call last):",
+        *frame("model.py"),
+        "RuntimeError: shapes",
+        "  of several lines",
+    ]
