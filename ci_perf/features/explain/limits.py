@@ -108,6 +108,8 @@ def _read_all(profile: StepProfile) -> StepLimits:
             busy=device.busy_s / device.span_s,
             limits=tuple(_read_device(profile, device))[:MOST_LIMITS],
         )
+    if "device" in profile.missing:  # the host alone does not say what limits a step of a GPU
+        return StepLimits(absent=profile.missing["device"])
     if host is not None and host.step_s > 0:
         return StepLimits(
             part="host",

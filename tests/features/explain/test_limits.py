@@ -155,6 +155,12 @@ def test_names_the_function_in_which_python_takes_longest():
     [
         (StepProfile(steps=0, absent="it failed"), "it failed"),
         (StepProfile(steps=2, missing={"trace": "no time was left"}), "no time was left"),
+        (
+            StepProfile(
+                steps=2, host=HostTimes(steps=2, step_s=0.1), missing={"device": "CUPTI is refused"}
+            ),
+            "CUPTI is refused",
+        ),
         (StepProfile(steps=2), "the profile has no trace of torch's profiler"),
         (on_a_host().__class__(steps=2, host=HostTimes(steps=0, step_s=0.0)), "the profile has"),
     ],

@@ -11,7 +11,7 @@ import pytest
 
 from ci_perf.features.explain import limits_report
 from ci_perf.features.explain.limits import find_limits
-from ci_perf.features.explain.model import StepProfile
+from ci_perf.features.explain.model import HostTimes, OperatorTimes, StepProfile
 from ci_perf.features.explain.worker import kept_trace, trace
 from ci_perf.features.explain.worker.origins import AuthorCode
 from ci_perf.features.explain.worker.passes import Passes
@@ -23,6 +23,7 @@ from ci_perf.model.task import TRACE, Tracing
 from ci_perf.report.phrases import plain
 from tests import profiled
 from tests.fakes.stream import Stream
+from tests.features.explain.step_profiles import a_use
 from tests.launches import BUILD, HEAD, a_task, result_of
 
 torch = pytest.importorskip("torch")
@@ -288,3 +289,22 @@ def test_a_gpu_that_the_profiler_does_not_see_leaves_the_host(traced):
     assert profile.device is None
     assert profile.host is not None
     assert "CUPTI" in profile.missing["device"]
+
+
+def test_operators_take_what_the_device_works_for_them_and_no_wait():
+    """A wait around a call costs as much as a small kernel; the trace knows the kernels alone."""
+    large = a_use("aten::mm", calls=100, call_s=210e-6, arguments="f32[8,64]")
+    small = a_use("aten::mm", calls=5, call_s=105e-6, arguments="f32[1,8]")
+    unknown = a_use("aten::empty", calls=3, call_s=1e-6)
+    times = [
+        OperatorTimes(operator="aten::mm", calls=105, host_s=0.001, device_s=0.0205),
+        OperatorTimes(operator="aten::empty", calls=3, host_s=3e-6),
+    ]
+    host = HostTimes(steps=1, step_s=0.021, operators=tuple(times))
+
+    scaled = trace.scale_to_device([large, small, unknown], host)
+
+    seconds = [use.calls * (use.call_s or 0.0) for use in scaled]
+    assert sum(seconds[:2]) == pytest.approx(0.0205)
+    assert seconds[0] / seconds[1] == pytest.approx(40)  # as they were timed
+    assert scaled[2] == unknown

@@ -6,13 +6,14 @@ everywhere. What it takes is short of 200,000 events, which a viewer opens and a
 
 import contextlib
 import time
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
-from ci_perf.features.explain.model import StepProfile
+from ci_perf.features.explain.model import HostTimes, OperatorUse, StepProfile
 from ci_perf.features.explain.worker import kept_trace, timeline
 from ci_perf.features.explain.worker.passes import STEPS, Passes
 from ci_perf.measuring.device import CpuDevice
@@ -28,6 +29,8 @@ _MOST_S: Final = 15.0
 _SHARE: Final = 0.4
 # To write and to read the events of a step takes as long again as to trace it.
 _READING: Final = 2.0
+# The device limits a step in which it is busy for so large a share.
+_BOUND: Final = 0.8
 ENDED: Final = (
     "the process ended while torch's profiler ran: it crashed, or the step runs a profiler, too"
 )
@@ -105,8 +108,35 @@ def _trace(profile: StepProfile, passes: Passes, todo: Task, folder: Path) -> St
         host, device = timeline.read_times(running.events(), running.key_averages(), steps)
         if device is None and known.get("cuda") in asked:
             missing["device"] = _NO_DEVICE
+    is_bound = device is not None and device.busy_s >= _BOUND * device.span_s
     return msgspec.structs.replace(
-        profile, host=host, device=device, missing=profile.missing | missing
+        profile,
+        operators=scale_to_device(profile.operators, host if is_bound else None),
+        host=host,
+        device=device,
+        missing=profile.missing | missing,
+    )
+
+
+def scale_to_device(uses: Sequence[OperatorUse], host: HostTimes | None) -> tuple[OperatorUse, ...]:
+    """Return operators of a step that the device limits, with the seconds that it works for them.
+
+    Without times by the trace, they stay as they are.
+
+    Calls were timed one by one, each with a wait for the idle device, which a step does not have.
+    The trace has the seconds of each operator, and the calls say how arguments share them.
+    """
+    device_s = {each.operator: each.device_s for each in host.operators} if host else {}
+    timed_s: dict[str, float] = defaultdict(float)
+    for use in uses:
+        timed_s[use.operator] += use.calls * (use.call_s or 0.0)
+    return tuple(
+        use
+        if use.call_s is None or not device_s.get(use.operator)
+        else msgspec.structs.replace(
+            use, call_s=use.call_s * min(1.0, device_s[use.operator] / timed_s[use.operator])
+        )
+        for use in uses
     )
 
 
