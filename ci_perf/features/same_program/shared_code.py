@@ -211,10 +211,15 @@ class _Search:
         return modules
 
     def _is_known(self, package: _Package) -> bool:
-        """Whether modules are Python's, ours, a checkout's or lie beside the workload."""
+        """Whether modules are Python's, ours, a checkout's or lie beside the workload.
+
+        What a program that was started may import of the other side is not known elsewhere.
+        """
         file = Path(real_path(str(package.folder / next(iter(package.files)))))
         python = (sysconfig.get_path(name) for name in ("stdlib", "platstdlib"))
-        homes = [*map(Path, map(real_path, python)), OURS, self._own, *self._others]
+        is_imported = all(name != path for path, name in package.files.items())
+        homes = [*map(Path, map(real_path, python)), OURS, self._own]
+        homes += self._others if is_imported else ()
         committed = [Path(real_path(str(self._own / each))) for each in self._todo.source_folders]
         is_at_home = any(
             file.is_relative_to(home) and INSTALLED.isdisjoint(file.relative_to(home).parts)
