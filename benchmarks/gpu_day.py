@@ -479,7 +479,8 @@ def _check_lines(part: Mapping[str, Any]) -> list[str]:
 
 
 def _cell(text: str) -> str:
-    """Return text for a cell, short, without the identity of the GPU."""
+    """Return text for a cell, short, without the identity of the GPU and folders of the machine."""
+    text = re.sub(r"""(?<=[\s'"(])/(?:[\w.-]+/)+""", "", text)
     return re.sub(r"GPU-[0-9a-f-]+", "its UUID", " ".join(text.split())).replace("|", "\\|")[:300]
 
 

@@ -65,3 +65,9 @@ def test_the_page_says_what_was_found_and_what_was_not_run():
     assert "| `matmul` | step_time_s |  |  |  | regressed (spread) |" in page
     assert "first_step_s" not in page
     assert "**`planted` was not run**" in page
+
+
+def test_no_folder_and_no_identity_of_the_machine_stand_on_the_page():
+    cell = gpu_day._cell('File "/home/me/ci_perf/a.py" of GPU-1f-2e at /tmp/x/y.json')
+
+    assert cell == 'File "a.py" of its UUID at y.json'
