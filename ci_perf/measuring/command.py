@@ -5,10 +5,12 @@ steps that the command reports itself.
 """
 
 import collections
+import math
 import re
 import shlex
 import subprocess
 import sys
+import tempfile
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -46,32 +48,31 @@ class RepeatedCommand:
     def run(self) -> None:
         """Run it to its end. Raises RuntimeError: it cannot be started, or ends with another code.
 
-        Its output is read line by line, so that none of it is held in memory.
+        Its output goes to a file: a pipe would end only with all that it leaves behind.
         """
         pattern, unit_s = parse_metric(self.metric)
         last: collections.deque[str] = collections.deque(maxlen=_LAST_LINES)
         times_s: list[float] = []
         shown = shlex.join(self.command)
-        try:
-            program = subprocess.Popen(
-                self.command,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                errors="replace",
-            )
-        except OSError as error:
-            raise RuntimeError(f"{shown}: cannot be started: {error.strerror}") from None
-        with program:
-            assert program.stdout is not None
-            for line in program.stdout:
+        with tempfile.TemporaryFile("w+", errors="replace") as output:
+            try:
+                ended = subprocess.run(
+                    self.command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                    check=False,
+                )
+            except OSError as error:
+                raise RuntimeError(f"{shown}: cannot be started: {error.strerror}") from None
+            output.seek(0)
+            for line in output:
                 last.append(line)
                 if pattern is not None and (match := pattern.search(line)):
-                    times_s.append(float(match[1]) * unit_s)
-        if program.returncode:
+                    times_s.append(_read_time(match[1], line) * unit_s)
+        if ended.returncode:
             sys.stdout.writelines(last)
-            raise RuntimeError(f"{shown}: expected exit code 0, found {program.returncode}")
+            raise RuntimeError(f"{shown}: expected exit code 0, found {ended.returncode}")
         self._step_times_s = list(islice(times_s, self.skip, None))
         if pattern is not None and not self._step_times_s:
             sys.stdout.writelines(last)
@@ -83,6 +84,17 @@ class RepeatedCommand:
     def find_step_times(self) -> list[float]:
         """Return the step times that the last run has printed, in seconds."""
         return self._step_times_s
+
+
+def _read_time(text: str, line: str) -> float:
+    """Return the number that a command has printed. Raises RuntimeError: none above 0."""
+    try:
+        time = float(text)
+    except ValueError:
+        time = 0.0
+    if not 0 < time < math.inf:
+        raise RuntimeError(f"expected a time above 0, found {text!r} in {line.strip()!r}")
+    return time
 
 
 def parse_metric(metric: str) -> tuple[re.Pattern[str] | None, float]:

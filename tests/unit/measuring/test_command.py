@@ -1,5 +1,7 @@
 """Programs as steps: what they print, and the blocks that are made of it."""
 
+import os
+import signal
 import sys
 
 import pytest
@@ -19,6 +21,16 @@ def test_the_times_that_a_program_prints_are_seconds_without_the_first():
     run.run()
 
     assert run.find_step_times() == pytest.approx([0.0075, 0.009])
+
+
+def test_what_a_program_leaves_behind_is_not_waited_for():
+    left = "import subprocess; print('took', subprocess.Popen(['sleep', '600']).pid)"
+    run = program(left, "pid_s=took ([0-9]+)")
+
+    run.run()
+
+    (pid,) = map(int, run.find_step_times())
+    os.kill(pid, signal.SIGKILL)
 
 
 def test_a_program_without_a_metric_reports_nothing():
@@ -57,3 +69,11 @@ def test_a_program_of_its_own_is_run_once_for_each_block():
     )
 
     assert len(timed.block_s) == len(runs) == 1
+
+
+@pytest.mark.parametrize("time", ["0.0", "1,5", "nan", "-3", "inf"])
+def test_what_is_no_time_fails_the_launch_with_its_line(time):
+    run = program(f"print('took 7; took {time}')", "t_ms=; took (.*)")
+
+    with pytest.raises(RuntimeError, match=f"expected a time above 0, found '{time}' in 'took 7"):
+        run.run()
