@@ -291,20 +291,22 @@ def test_a_gpu_that_the_profiler_does_not_see_leaves_the_host(traced):
     assert "CUPTI" in profile.missing["device"]
 
 
-def test_operators_take_what_the_device_works_for_them_and_no_wait():
+def test_operators_take_what_device_or_host_work_for_them_and_no_wait():
     """A wait around a call costs as much as a small kernel; the trace knows the kernels alone."""
     large = a_use("aten::mm", calls=100, call_s=210e-6, arguments="f32[8,64]")
     small = a_use("aten::mm", calls=5, call_s=105e-6, arguments="f32[1,8]")
+    launched = a_use("aten::add", calls=10, call_s=30e-6)
     unknown = a_use("aten::empty", calls=3, call_s=1e-6)
     times = [
         OperatorTimes(operator="aten::mm", calls=105, host_s=0.001, device_s=0.0205),
-        OperatorTimes(operator="aten::empty", calls=3, host_s=3e-6),
+        OperatorTimes(operator="aten::add", calls=10, host_s=100e-6, device_s=20e-6),
     ]
     host = HostTimes(steps=1, step_s=0.021, operators=tuple(times))
 
-    scaled = trace.scale_to_device([large, small, unknown], host)
+    scaled = trace.scale_to_trace([large, small, launched, unknown], host)
 
     seconds = [use.calls * (use.call_s or 0.0) for use in scaled]
     assert sum(seconds[:2]) == pytest.approx(0.0205)
     assert seconds[0] / seconds[1] == pytest.approx(40)  # as they were timed
-    assert scaled[2] == unknown
+    assert scaled[2].call_s == pytest.approx(10e-6)  # bound by the host that launches it
+    assert scaled[3] == unknown

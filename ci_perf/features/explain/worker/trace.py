@@ -29,8 +29,6 @@ _MOST_S: Final = 15.0
 _SHARE: Final = 0.4
 # To write and to read the events of a step takes as long again as to trace it.
 _READING: Final = 2.0
-# The device limits a step in which it is busy for so large a share.
-_BOUND: Final = 0.8
 ENDED: Final = (
     "the process ended while torch's profiler ran: it crashed, or the step runs a profiler, too"
 )
@@ -108,33 +106,35 @@ def _trace(profile: StepProfile, passes: Passes, todo: Task, folder: Path) -> St
         host, device = timeline.read_times(running.events(), running.key_averages(), steps)
         if device is None and known.get("cuda") in asked:
             missing["device"] = _NO_DEVICE
-    is_bound = device is not None and device.busy_s >= _BOUND * device.span_s
     return msgspec.structs.replace(
         profile,
-        operators=scale_to_device(profile.operators, host if is_bound else None),
+        operators=scale_to_trace(profile.operators, host if device else None),
         host=host,
         device=device,
         missing=profile.missing | missing,
     )
 
 
-def scale_to_device(uses: Sequence[OperatorUse], host: HostTimes | None) -> tuple[OperatorUse, ...]:
-    """Return operators of a step that the device limits, with the seconds that it works for them.
+def scale_to_trace(uses: Sequence[OperatorUse], host: HostTimes | None) -> tuple[OperatorUse, ...]:
+    """Return the operators of a GPU's step with the seconds that device or host work for them.
 
-    Without times by the trace, they stay as they are.
+    The longer of both counts: it is what an operator adds where either limits the step. Without
+    times by the trace, they stay as they are.
 
     Calls were timed one by one, each with a wait for the idle device, which a step does not have.
     The trace has the seconds of each operator, and the calls say how arguments share them.
     """
-    device_s = {each.operator: each.device_s for each in host.operators} if host else {}
+    traced_s = {
+        each.operator: max(each.device_s, each.host_s) for each in (host.operators if host else ())
+    }
     timed_s: dict[str, float] = defaultdict(float)
     for use in uses:
         timed_s[use.operator] += use.calls * (use.call_s or 0.0)
     return tuple(
         use
-        if use.call_s is None or not device_s.get(use.operator)
+        if use.call_s is None or not traced_s.get(use.operator)
         else msgspec.structs.replace(
-            use, call_s=use.call_s * min(1.0, device_s[use.operator] / timed_s[use.operator])
+            use, call_s=use.call_s * min(1.0, traced_s[use.operator] / timed_s[use.operator])
         )
         for use in uses
     )
