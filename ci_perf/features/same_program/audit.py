@@ -11,10 +11,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 from ci_perf.features.same_program import callers
 from ci_perf.features.same_program.notes import NoteKind
-from ci_perf.features.same_program.used import UsedPaths
+from ci_perf.features.same_program.used import Owner, UsedPaths
 
 # Between two looks at what the kernel has told: it keeps 16,384 events.
 _READ_EVERY = 1000
@@ -61,7 +62,7 @@ class Audit:
             "os.symlink": self._link_symbolically,
             "import": self._load,
             "ctypes.dlopen": self._load,
-            "sqlite3.connect": self._load,
+            "sqlite3.connect": self._open_database,
             **dict.fromkeys(("socket.connect", "socket.bind", "socket.sendto"), self._connect),
             **dict.fromkeys(look_ups, self._look_up),
             **dict.fromkeys(starts, self._start),
@@ -128,9 +129,16 @@ class Audit:
         words = [os.fsdecode(each) for each in listed if isinstance(each, (str, bytes, Path))]
         name = Path(words[0]).name if words else "a program"
         is_tracker = any(word.startswith(_TRACKER) for word in words)
-        is_harmless = is_tracker or name in _HARMLESS_PROGRAMS
+        is_harmless = is_tracker or self._is_harmless(words)
         if not (is_harmless or callers.has_caller(frame, _START_PROGRAMS)):
             self._used.notes.add(NoteKind.OBSTACLE, f"it starts another program, {name[:200]}")
+
+    def _is_harmless(self, words: list[str]) -> bool:
+        if not words or Path(words[0]).name not in _HARMLESS_PROGRAMS:
+            return False
+        folders = [os.getcwd()] if "/" in words[0] else os.get_exec_path()
+        places = (self._used.resolve(os.path.join(each, words[0])) for each in folders)
+        return all(self._used.find_owner(each) is not Owner.REPOSITORY for each in places)
 
     def _open(self, arguments: Any, frame: FrameType) -> None:  # noqa: ANN401
         name, _, flags = arguments
@@ -144,6 +152,8 @@ class Audit:
         elif isinstance(flags, int) and flags & _WRITES:
             empties = bool(flags & os.O_TRUNC) and not flags & os.O_EXCL
             self._used.note_write(path, empties=empties)
+        elif isinstance(flags, int) and flags & os.O_PATH:  # of which the kernel does not tell
+            self._used.note_below_root(path)
         else:
             self._used.note(path, NoteKind.READ)
 
@@ -157,10 +167,7 @@ class Audit:
             self._used.note(path, NoteKind.READ)
 
     def _list(self, arguments: Any, frame: FrameType) -> None:  # noqa: ANN401
-        folder = arguments[0]
-        if isinstance(folder, int):
-            folder = os.readlink(f"/proc/self/fd/{folder}")
-        path = find_absolute("." if folder is None else folder)
+        path = _find_folder(arguments[0])
         if path is None:
             return
         if callers.is_import(frame):
@@ -174,11 +181,15 @@ class Audit:
 
     def _scan(self, arguments: Any, frame: FrameType) -> None:  # noqa: ANN401
         self._list(arguments, frame)
-        # Sizes and times come with the names; the standard library asks for kinds alone.
-        if not callers.find_module(frame):
-            with contextlib.suppress(OSError, TypeError):
-                for entry in os.scandir(arguments[0]):
-                    self._used.note_below_root(find_absolute(entry.path) or "/")
+        # Sizes and times come with the names; the standard library asks for kinds alone: of a link,
+        # for that of what it leads to.
+        is_standard = bool(callers.find_module(frame))
+        with contextlib.suppress(OSError, TypeError):
+            for entry in os.scandir(_find_folder(arguments[0])):
+                if not is_standard:
+                    self._used.note_below_root(entry.path)
+                elif entry.is_symlink():
+                    self._used.note(entry.path, NoteKind.EXISTS)
 
     def _try(self, arguments: Any, frame: FrameType) -> None:  # noqa: ANN401
         path = find_absolute(arguments[0], arguments[-1])
@@ -212,10 +223,17 @@ class Audit:
             self._used.note_new_name(source, target, moves=False)
 
     def _load(self, arguments: Any, frame: FrameType) -> None:  # noqa: ANN401
-        """Note a library or a database; an import names one only of native code."""
+        """Note a library; an import names one only of native code."""
         del frame
         path = arguments[0] if len(arguments) == 1 else arguments[1]
         if path and "/" in os.fsdecode(path) and (absolute := find_absolute(path)):
+            self._used.note(absolute, NoteKind.READ)
+
+    def _open_database(self, arguments: Any, frame: FrameType) -> None:  # noqa: ANN401
+        del frame
+        name = os.fsdecode(arguments[0])
+        path = unquote(urlsplit(name).path) if name.startswith("file:") else name
+        if path != ":memory:" and (absolute := find_absolute(path)):
             self._used.note(absolute, NoteKind.READ)
 
     def _connect(self, arguments: Any, frame: FrameType) -> None:  # noqa: ANN401
@@ -241,6 +259,13 @@ class Audit:
     def _start_shell(self, arguments: Any, frame: FrameType) -> None:  # noqa: ANN401
         del arguments, frame
         self._used.notes.add(NoteKind.OBSTACLE, "it starts a shell")
+
+
+def _find_folder(folder: Any) -> str | None:  # noqa: ANN401  of a program
+    """Return the path of a folder that is listed; it may be open under a number."""
+    if isinstance(folder, int):
+        folder = os.readlink(f"/proc/self/fd/{folder}")
+    return find_absolute("." if folder is None else folder)
 
 
 def find_absolute(path: Any, folder: Any = None) -> str | None:  # noqa: ANN401  of a program

@@ -5,7 +5,6 @@ import linecache
 import os
 import posix
 import sys
-from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
@@ -15,7 +14,9 @@ from ci_perf.features.same_program.notes import NoteKind
 from ci_perf.features.same_program.used import UsedPaths
 from ci_perf.model.program import NATIVE_VARIABLES, SET_BY_LAUNCH, digest
 
-_QUESTIONS = ("stat", "lstat", "access", "readlink", "statvfs")
+# They show that something is there; to make it fails then.
+_ABOUT_EXISTENCE = ("access", "mkfifo", "mknod", "readlink")
+_QUESTIONS = (*_ABOUT_EXISTENCE, "lstat", "stat", "statvfs")
 # Sets that tell what a function can do: whoever asks for os.stat there means ours from now on.
 _ABILITIES = ("dir_fd", "effective_ids", "fd", "follow_symlinks")
 _ENVIRONMENT_MODULES = {"os", "_collections_abc"}
@@ -30,7 +31,7 @@ def watch_questions(used: UsedPaths, audit: Audit) -> None:
         is_metadata = callers.is_metadata(frame)  # a folder that has changed is listed anew
         if absolute is None or callers.is_import(frame):
             return
-        if name in {"access", "readlink"} or callers.asks_existence(frame) or is_metadata:
+        if name in _ABOUT_EXISTENCE or callers.asks_existence(frame) or is_metadata:
             used.note(absolute, NoteKind.EXISTS)
         else:
             used.note_below_root(absolute)
@@ -87,8 +88,8 @@ class Variables:
     def watch(self) -> None:
         """Put methods of ours in the place of those of os.environ."""
         kind: Any = type(os.environ)
-        get, put, remove, iterate = (
-            getattr(kind, f"__{name}__") for name in ("getitem", "setitem", "delitem", "iter")
+        get, put, remove = (
+            getattr(kind, f"__{name}__") for name in ("getitem", "setitem", "delitem")
         )
 
         def getitem(environment: Any, key: Any) -> Any:  # noqa: ANN401
@@ -109,15 +110,21 @@ class Variables:
             remove(environment, key)
             self._own.add(os.fsdecode(key))
 
-        def iterate_all(environment: Any) -> Iterator[Any]:  # noqa: ANN401
-            self._audit.hear(self._note_all, None, sys._getframe(1))  # noqa: SLF001
-            return iterate(environment)  # type: ignore[no-any-return]
+        def watch_all(name: str) -> None:
+            real = getattr(kind, name)
+
+            def ask(environment: Any) -> Any:  # noqa: ANN401
+                self._audit.hear(self._note_all, None, sys._getframe(1))  # noqa: SLF001
+                return real(environment)
+
+            setattr(kind, name, ask)
 
         for name, value in os.environ.items():
             if name.startswith(NATIVE_VARIABLES):
                 self._note(name, value)
         kind.__getitem__, kind.__setitem__, kind.__delitem__ = getitem, setitem, delitem
-        kind.__iter__ = iterate_all
+        for name in ("__iter__", "__len__", "__repr__"):
+            watch_all(name)
 
     def _note_read(self, told: Any, frame: FrameType) -> None:  # noqa: ANN401
         place = callers.find_module(frame), frame.f_code.co_name

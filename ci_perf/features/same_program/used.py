@@ -163,14 +163,16 @@ class UsedPaths:
         """Note that a file is moved or linked: to read it by another name shows nothing of it."""
         folder, name = os.path.split(source)
         real = os.path.join(self.resolve(folder or "/"), name)
+        is_folder = os.path.isdir(real)
         if not self._is_made(real):
-            is_folder = os.path.isdir(real)
             is_ours = self.find_owner(self.resolve(source)) is Owner.REPOSITORY
             if os.path.lexists(real) and is_ours and (moves or is_folder):
                 what = f"it gives {self.find_name(real)} of the repository another name"
                 self.notes.add(NoteKind.OBSTACLE, what)
             self.note(source, NoteKind.READ)
-        self.note_write(target, empties=moves)
+        # A folder takes the place of nothing but an empty one.
+        self.note_write(target, empties=moves and not is_folder)
+        self._resolved.clear()
 
     def _is_made(self, real: str) -> bool:
         """Whether the program has made it, or a folder above it."""

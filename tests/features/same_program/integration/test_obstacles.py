@@ -180,6 +180,12 @@ def outcome():
     with socket.socket(type=socket.SOCK_DGRAM) as datagrams:
         datagrams.connect(("127.0.0.1", 9))
 """
+NAMED_HARMLESSLY = """
+import os, subprocess
+os.environ["PATH"] = f"{ROOT}:{os.environ['PATH']}"
+def outcome():
+    return subprocess.check_output(["uname"]).decode()
+"""
 READS_ALL = "import os\ndef outcome():\n    return len([*os.environ]) > 0\n"
 
 
@@ -188,7 +194,13 @@ READS_ALL = "import os\ndef outcome():\n    return len([*os.environ]) > 0\n"
     [
         pytest.param(STARTS, "starts another program", id="a program"),
         pytest.param(CONNECTS, "opens a socket", id="a socket"),
+        pytest.param(NAMED_HARMLESSLY, "starts another program", id="a program of its own folder"),
         pytest.param(READS_ALL, "whole environment", id="all variables"),
+        pytest.param(
+            READS_ALL.replace("[*os.environ]", "repr(os.environ)"),
+            "whole environment",
+            id="all variables in a text",
+        ),
         pytest.param(OWN_FINDER, "a finder of modules of its own", id="a finder"),
     ],
 )

@@ -24,11 +24,22 @@ ASK = {
     "posix.stat": "posix.stat(path)",
     "posix.readlink": "posix.readlink(path)",
     "link": "os.link(path, path + '2')",
+    "mkfifo": "os.mkfifo(path); LIBC.unlink(path.encode())",
+    "mknod": "os.mknod(path); LIBC.unlink(path.encode())",
+    "rename": "os.rename(tempfile.mkdtemp(dir=PARENT), path); LIBC.rmdir(path.encode())",
+    "sqlite": "os.chdir(os.path.dirname(path))\n"
+    "try: sqlite3.connect('it').execute('select 1 from a')\n"
+    "finally: LIBC.unlink(path.encode())",
+    "sqlite uri": "sqlite3.connect(f'file:{path}?mode=ro', uri=True).execute('select 1 from a')",
+    "dir_fd": "os.open('it', os.O_RDONLY, dir_fd=os.open(os.path.dirname(path), os.O_PATH))",
+    "own link": "os.path.exists(OWN + path)\nos.symlink('/', OWN)\nos.path.exists(OWN + path)",
 }
 WORKLOAD = f"""
-import ctypes, importlib.machinery, os, posix, sys, tempfile, zipfile
+import ctypes, importlib.machinery, os, posix, sqlite3, sys, tempfile, zipfile
 {HEAD}
 ROOT = str(pathlib.Path(__file__).parent.parent)
+PARENT = os.path.dirname(ROOT)
+OWN = tempfile.mkdtemp() + "/own"
 LIBC = ctypes.CDLL(None)
 LIBC.fopen.restype = ctypes.c_void_p
 
@@ -41,11 +52,11 @@ def outcome():
         except OSError:
             values.append(open(path).read())
     for name, line in {ASK!r}.items():
-        path = f"{{ROOT}}/absent/{{name}}"
+        path = f"{{ROOT}}/absent/{{name}}/it"
         try:
             values.append(exec(line))
-        except OSError as error:
-            values.append(error.errno)
+        except (OSError, sqlite3.Error) as error:
+            values.append(str(error))
     link = tempfile.mkdtemp() + "/link"
     os.symlink(f"{{ROOT}}/data/linked.txt", link)
     values += [os.path.getsize(link), os.path.exists(link)]
@@ -53,27 +64,34 @@ def outcome():
     values.append(importlib.machinery.PathFinder.find_spec("asked", [ROOT + "/found"]) is None)
     values.append(posix.stat(f"{{ROOT}}/data/sized.txt").st_size)
     LIBC.fopen(f"{{ROOT}}/environment/read.txt".encode(), b"r")
+    folder = os.open(f"{{ROOT}}/scanned", os.O_RDONLY)
+    values.append(sum(entry.stat().st_size for entry in os.scandir(folder)))
+    values.append(len([*os.walk(f"{{ROOT}}/walked")][0][1]))
     return values
 """
 FILES = {
     "workloads/it.py": WORKLOAD,
-    "absent/there": "",
+    **{f"absent/{name}/there": "" for name in ASK},
     "counted/a/b": "",
     "data/linked.txt": "1",
     "data/sized.txt": "1",
     "environment/pyvenv.cfg": "",
     "environment/read.txt": "1",
     "found/other.py": "",
+    "scanned/it.txt": "1",
+    "walked/link": Link("../new"),
     **{f"created/{name}": "1" for name in CREATE},
 }
 CHANGES = {
     **{f"created/{name}": "22" for name in CREATE},
-    **{f"absent/{name}": "1" for name in ASK},
+    **{f"absent/{name}/it": "1" for name in ASK},
     "counted/c/d": "",
     "data/linked.txt": "22",
     "data/sized.txt": "22",
     "environment/read.txt": "2",
     "found/asked.py": "",
+    "new": "1",
+    "scanned/it.txt": "22",
 }
 
 
@@ -89,7 +107,8 @@ def project(tmp_path_factory):
 def test_what_is_asked_counts(project, tmp_path, path):
     head = project.changed(tmp_path, {path: CHANGES[path]})
 
-    expected = "counted" if path.startswith("counted") else path
+    is_listed = path.startswith(("counted", "absent/dir_fd"))
+    expected = path.rpartition("/")[0].removesuffix("/c") if is_listed else path
     assert all(expected in difference for difference in head.differences())
 
 
