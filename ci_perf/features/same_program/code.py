@@ -19,15 +19,21 @@ _UNPARSABLE = (MemoryError, OverflowError, RecursionError, SyntaxError, SystemEr
 
 # What shows a program its line numbers, such as the format of a message.
 _SHOW_LINES = re.compile(
-    rb"\b(__code__|co_firstlineno|co_linetable|co_lines|co_lnotab|co_positions|cloudpickle|dill"
-    rb"|extract_stack|extract_tb|f_code|f_lineno|faulthandler|getframeinfo|getinnerframes"
-    rb"|getouterframes|inspect\.stack|lineno|marshal|tb_lineno|walk_stack|walk_tb)\b"
+    rb"\b(__code__|_current_frames|_getframe|catch_warnings\(record|co_firstlineno|co_linetable"
+    rb"|co_lines|co_lnotab|co_positions|cProfile|cloudpickle|currentframe|dill|dis|extract_stack"
+    rb"|extract_tb|f_code|f_lineno|faulthandler|getframeinfo|getinnerframes|getouterframes"
+    rb"|inspect\.stack|lineno|marshal|pstats|tb_lineno|tracemalloc|walk_stack|walk_tb|with_stack)\b"
 )
 # What shows it its docstrings, in the language and in the standard library.
 _SHOW_DOCSTRINGS = re.compile(
-    rb"\b(__doc__|cmd|co_consts|doctest|getdoc|help|pydoc|unittest|xmlrpc)\b"
+    rb"\b(__dict__|__doc__|cmd|co_consts|doctest|getdoc|getmembers|globals|help|pydoc|unittest|vars"
+    rb"|xmlrpc)\b"
 )
-_IMPORT = re.compile(rb"^[ \t]*(?:from|import)[ \t]+(\w[\w, \t]*)", re.MULTILINE)
+_IMPORT = re.compile(
+    rb"(?:^|[:;])[ \t]*(?:from|import)[ \t]+(\w[\w, \t]*)"
+    rb"|(?:import_module|__import__)\(\s*f?[\"'](\w+)",
+    re.MULTILINE,
+)
 # Packages that show a program no docstring of its own. Any other may: in a schema or a help text.
 _SHOW_NONE = {
     *("accelerate", "ci_perf", "datasets", "einops", "joblib", "numpy", "pandas", "PIL", "psutil"),
@@ -53,8 +59,9 @@ def shows_docstrings(source: bytes, own: set[str]) -> bool:
     """Whether a program with this source may see its docstrings; `own` are modules that it has."""
     if _SHOW_DOCSTRINGS.search(source):
         return True
+    found = (statement or call for statement, call in _IMPORT.findall(source))
     known = own | _SHOW_NONE | sys.stdlib_module_names
-    names = (each for match in _IMPORT.findall(source) for each in match.decode().split(","))
+    names = (each for match in found for each in match.decode().split(","))
     return any((name.split() or [""])[0] not in known for name in names)
 
 

@@ -206,6 +206,17 @@ def add(x):
         ("model.add.__doc__", True, False),
         ("import msgspec", True, False),
         ("repr(model.add.__code__)", True, True),
+        ("import sys; repr(sys._getframe())", True, True),
+        ("import inspect; repr(inspect.currentframe())", True, True),
+        ("import dis; dis.dis(model.add)", True, True),
+        ("import tracemalloc; tracemalloc.start()", True, True),
+        ("import warnings; warnings.catch_warnings(record=True)", True, True),
+        ("vars(model)", True, False),
+        ("model.__dict__", True, False),
+        ("import inspect; inspect.getmembers(model)", True, False),
+        ("import os; import click", True, False),
+        ("import importlib; importlib.import_module('click')", True, False),
+        ("import importlib; importlib.import_module('torch.nn')", False, False),
     ],
 )
 def test_comments_and_docstrings_count_where_a_program_sees_them(
