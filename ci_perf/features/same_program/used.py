@@ -108,7 +108,7 @@ class UsedPaths:
             self._note_there(real, kind, state, owner)
 
     def _note_there(self, real: str, kind: NoteKind, state: os.stat_result, owner: Owner) -> None:
-        if kind is NoteKind.EXISTS or (stat.S_ISDIR(state.st_mode) and kind not in _LISTED):
+        if kind is NoteKind.EXISTS or stat.S_ISDIR(state.st_mode) != (kind in _LISTED):
             if owner is Owner.REPOSITORY:
                 self.notes.add(NoteKind.EXISTS, real)
         elif kind in _LISTED:

@@ -253,3 +253,14 @@ def test_a_link_that_a_program_retargets_is_read_anew(tmp_path):
     files = a_workload(body) | {"one": "1", "two": "2", "now": Link("one")}
 
     assert recorded(tmp_path, files).program.obstacles
+
+
+def test_a_recursive_glob_which_tries_to_list_files_ends_no_proof(tmp_path):
+    body = "import glob\ndef outcome():\n    return glob.glob(f'{ROOT}/deep/**', recursive=True)\n"
+    project = recorded(tmp_path, a_workload(body) | {"deep/a/b": "1"})
+    assert project.program.obstacles == ()
+    (tmp_path / "changed").mkdir()
+
+    head = project.changed(tmp_path / "changed", {"deep/a/b": None, "deep/a/b/c": "1"})
+
+    assert head.differences() == ["deep/a/b is not there any more"] * 2
