@@ -59,9 +59,9 @@ def shows_docstrings(source: bytes, own: set[str]) -> bool:
     """Whether a program with this source may see its docstrings; `own` are modules that it has."""
     if _SHOW_DOCSTRINGS.search(source):
         return True
-    found = (statement or call for statement, call in _IMPORT.findall(source))
+    imports = (statement or call for statement, call in _IMPORT.findall(source))
     known = own | _SHOW_NONE | sys.stdlib_module_names
-    names = (each for match in found for each in match.decode().split(","))
+    names = (each for match in imports for each in match.decode().split(","))
     return any((name.split() or [""])[0] not in known for name in names)
 
 
