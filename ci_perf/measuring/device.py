@@ -225,41 +225,23 @@ class CpuDevice:
         return ()
 
 
-@dataclass(frozen=True, slots=True)
-class ReportedSteps:
+class ReportedSteps(CpuDevice):
     """A CPU on which a step is as long as the program that it runs has reported."""
 
-    cpu: CpuDevice
-    reported_s: Callable[[], Sequence[float]]
+    def __init__(self, reported_s: Callable[[], Sequence[float]]) -> None:
+        super().__init__()
+        self._reported_s = reported_s
 
     def time_block(self, step: Step, count: int) -> Block:
         """Run `count` programs; the block is the median of all that they have reported."""
         steps_s: list[float] = []
 
-        def reporting() -> None:
+        def run_reporting() -> None:
             step()
-            steps_s.extend(self.reported_s())
+            steps_s.extend(self._reported_s())
 
-        block = self.cpu.time_block(reporting, count)
+        block = super().time_block(run_reporting, count)
         return Block(step_s=statistics.median(steps_s), steps_s=tuple(steps_s), cpu_s=block.cpu_s)
-
-    def synchronize(self) -> None:
-        """See Device."""
-
-    def stamp(self) -> Stamp:
-        """See Device."""
-        return self.cpu.stamp()
-
-    def between(self, begin: Stamp, end: Stamp) -> tuple[float, None]:
-        """See Device."""
-        return self.cpu.between(begin, end)
-
-    def reset_peaks(self) -> None:
-        """See Device."""
-
-    def memory(self) -> tuple[DeviceMemory, ...]:
-        """See Device."""
-        return ()
 
 
 class CudaDevice:

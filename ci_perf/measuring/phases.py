@@ -149,7 +149,7 @@ def _reporting(here: Device, workload: Workload) -> Device:
         return here
     if not isinstance(here, CpuDevice):
         raise UsageError("reported_s: expected --device cpu, found another device")
-    return ReportedSteps(here, workload.reported_s)
+    return ReportedSteps(workload.reported_s)
 
 
 def _join(todo: Task) -> tuple[Group, str]:
@@ -236,6 +236,8 @@ class AfterTiming:
         with stopwatch.phase(Phase.COUNTERS):
             if not self.workload.is_fresh:
                 process = self._with_counters(process, watcher)
+                keep_so_far("device_work")  # torch's profiler has crashed processes
+                process = self._with_device_work(process)
         keep_so_far()
         with stopwatch.phase(Phase.TEARDOWN):
             self.instruments.take("teardown", self._tear_down, steps=0)
@@ -274,14 +276,18 @@ class AfterTiming:
             lambda: counters.count_work(workload.step, here, workload.parameter_count),
             steps=1,
         )
-        device_work = take("device_work", lambda: record_device_work(workload.step, here), steps=1)
         return msgspec.structs.replace(
             process,
             step_phases=parts,
-            device_work=device_work,
             ranks=group.describe(skew_s),
             work=work or process.work,
         )
+
+    def _with_device_work(self, process: Process) -> Process:
+        work = self.instruments.take(
+            "device_work", lambda: record_device_work(self.workload.step, self.here), steps=1
+        )
+        return msgspec.structs.replace(process, device_work=work)
 
     def _tear_down(self) -> None:
         if self.workload.teardown is not None:

@@ -53,7 +53,7 @@ def test_the_name_of_a_metric_ends_in_its_unit(unit, seconds):
 def test_a_block_is_the_median_of_what_its_programs_have_reported():
     reports = iter([[1.0, 5.0], [2.0]])
     runs = []
-    device = ReportedSteps(CpuDevice(), lambda: next(reports))
+    device = ReportedSteps(lambda: next(reports))
 
     block = device.time_block(lambda: runs.append(1), 2)
 
