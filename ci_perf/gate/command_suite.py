@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ci_perf.errors import UsageError
+from ci_perf.gate.runners import LOCAL
 from ci_perf.measuring.command import parse_metric
 from ci_perf.model.base import COMMAND_SUITE
 
@@ -21,7 +22,7 @@ _WORKLOAD = '''"""Run a command."""
 from ci_perf.measuring.command import build
 '''
 _SUITE = """schema_version = 1
-{top}
+{first}
 [suites.command]
 device = "cpu"
 [suites.command.protocol]
@@ -49,7 +50,8 @@ def open_command(
 ) -> Iterator[Mapping[str, Any]]:
     """Provide options of a measurement with a command in the place of a suite, within.
 
-    Raises UsageError: no base to compare with, or a metric that cannot be read.
+    Raises UsageError: no base to compare with, another device or runner, a path that is the head's
+    on both sides, or a metric that cannot be read.
     """
     if not command:
         if metric or skip or setup:
@@ -60,8 +62,23 @@ def open_command(
         return
     if options.get("against") is None:
         raise UsageError("-- COMMAND: expected --against REF, for a command has no baselines")
+    if (device := options.get("device", "auto")) not in {"auto", "cpu"}:
+        raise UsageError(
+            f"-- COMMAND: expected --device cpu, found {device!r}: a command is timed by the clock "
+            "of the host, whatever it runs on"
+        )
+    if (kind := getattr(options.get("runner"), "kind", LOCAL)) != LOCAL:
+        raise UsageError(
+            f"-- COMMAND: expected --runner {LOCAL}, found {kind}; let the command start it"
+        )
     if options.get("select"):
         raise UsageError(f"-- COMMAND: expected no workloads, found {options['select'][0]!r}")
+    top = str(root.resolve())
+    if absolute := next((each for each in (*command, setup) if top in each), ""):
+        raise UsageError(
+            f"-- COMMAND: expected paths below the root, found {absolute!r}: base and head would "
+            "both run the head's files"
+        )
     try:
         parse_metric(metric)
     except ValueError as error:
@@ -69,10 +86,10 @@ def open_command(
     with tempfile.TemporaryDirectory(prefix="ci-perf-command-") as name:
         folder = Path(name)
         (folder / "command.py").write_text(_WORKLOAD, encoding="utf-8")
-        top = [f'python_path = ["{_PYTHON_PATH}"]'] if (root / _PYTHON_PATH).is_dir() else []
-        top += [f"setup = {{ command = {_quote(setup)} }}"] if setup else []
+        first = [f'python_path = ["{_PYTHON_PATH}"]'] if (root / _PYTHON_PATH).is_dir() else []
+        first += [f"setup = {{ command = {_quote(setup)} }}"] if setup else []
         text = _SUITE.format(
-            top="\n".join(top),
+            first="\n".join(first),
             command=_quote(shlex.join(command)),
             metric=_quote(metric),
             skip=skip,

@@ -1,10 +1,13 @@
 """`check --against main -- COMMAND`: a program that nobody wrote for ci-perf, as it is."""
 
 import json
+import os
 import sys
+from pathlib import Path
 
 import pytest
 
+import ci_perf
 from ci_perf.errors import ExitCode
 from tests import repositories
 from tests.projects import Project
@@ -23,17 +26,20 @@ METRIC = ("--metric", "step_ms=iter .*time ([0-9.]+)ms", "--skip", "2")
 @pytest.fixture
 def repository(tmp_path):
     git = repositories.init(tmp_path / "project")
+    (git.root / "scripts").mkdir()
+    (git.root / "scripts/program.py").write_text(PROGRAM)
     git.commit(program_py=PROGRAM, pace_py="S = 0.005\n")
     git.ask("switch", "--quiet", "--create", "branch")
     git.commit()
     return git
 
 
-def checked(git, *options, command=(sys.executable, "program.py")):
+def checked(git, *options, command=(sys.executable, "program.py"), **environment):
     """Check a command against main; return how it ended, and its rows by metric."""
     done = Project(git.root).run(
         *("check", "--against", "main", "--wait", "0s", "--comparison", "../comparison.json"),
         *("-o", "../run.json", *options, "--", *command),
+        **environment,
     )
     file = git.root.parent / "comparison.json"
     rows = json.loads(file.read_text())["rows"] if file.exists() else []
@@ -95,6 +101,8 @@ def test_a_command_that_fails_says_why(repository, command, said):
         (("--", "true"), "-- COMMAND: expected --against REF"),
         (("--against", "main", "--"), "--: expected a command behind it"),
         (("--against", "main", "mlp", "--", "true"), "expected no workloads, found 'mlp'"),
+        (("--against", "main", "--device", "cuda", "--", "true"), "expected --device cpu"),
+        (("--against", "main", "--runner", "docker", "--", "true"), "expected --runner local"),
         (("--against", "main", "--skip", "3"), "expected -- COMMAND behind all options"),
         (("--against", "main", "--metric", "x", "--", "true"), "--metric: expected NAME_s=REGEX"),
         (("--against", "main", "--metric", "x_s=(", "--", "true"), "a regular expression"),
@@ -106,3 +114,28 @@ def test_wrong_use_is_told(repository, arguments, said):
 
     assert done.code == ExitCode.USAGE
     assert said in done.err
+
+
+def test_a_path_that_is_the_heads_on_both_sides_is_refused(repository):
+    done, rows = checked(repository, command=(sys.executable, f"{repository.root}/program.py"))
+
+    assert done.code == ExitCode.USAGE
+    assert "both run the head's files" in done.err
+    assert rows == {}
+
+
+def test_each_side_imports_its_own_package_where_an_install_names_the_head(repository, tmp_path):
+    """As an editable install does; the script lies below the root, and the package at the root."""
+    installed = tmp_path / "installed"
+    installed.mkdir()
+    (installed / "pace.pth").write_text(f"{repository.root}\n")
+    (installed / "sitecustomize.py").write_text(f"import site; site.addsitedir({str(installed)!r})")
+    repository.commit(pace_py="S = 0.010\n")
+    paths = f"{installed}{os.pathsep}{Path(ci_perf.__file__).parents[1]}"
+
+    done, rows = checked(
+        repository, *METRIC, command=(sys.executable, "scripts/program.py"), PYTHONPATH=paths
+    )
+
+    assert done.code == ExitCode.REGRESSED, done.err
+    assert rows["step_time_s"]["ratio"] == pytest.approx(2)
