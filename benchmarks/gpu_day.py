@@ -229,12 +229,12 @@ def measure_monitor(device: str) -> dict[str, Any]:
                 marks = Marks(folder)
                 marks.hello()
                 marks.begin()
-                found = {name: median_s(step) for name, step in steps.items()}
+                medians_s = {name: median_s(step) for name, step in steps.items()}
                 marks.end()
         evidence = report.evidence()
         if hz and evidence is None:
             raise SystemExit(report.problem)
-        return found, evidence.overhead_cpu_s if evidence else 0.0
+        return medians_s, evidence.overhead_cpu_s if evidence else 0.0
 
     medians(0)  # reaches the clocks of a busy GPU
     ratios: dict[str, list[float]] = {name: [] for name in steps}
@@ -243,8 +243,8 @@ def measure_monitor(device: str) -> dict[str, Any]:
         order = (0.0, MONITOR_HZ) if number_of_round % 2 else (MONITOR_HZ, 0.0)
         both = {hz: medians(hz) for hz in order}
         cpu_s.append(both[MONITOR_HZ][1])
-        for name, found in ratios.items():
-            found.append(both[MONITOR_HZ][0][name] / both[0][0][name])
+        for name, of_step in ratios.items():
+            of_step.append(both[MONITOR_HZ][0][name] / both[0][0][name])
     return {
         "ratios": ratios,
         "cpu_share": statistics.fmean(cpu_s) / (len(steps) * WATCHED_S),
@@ -319,7 +319,6 @@ def check(repository: Repository, device: str, budget_s: float, *options: str) -
             name: statistics.fmean(getattr(each, name) for each in phases) for name in names
         },
         "rows": [_row(row) for row in comparison.rows],
-        "pair_ratios": {each.workload: _ratios(each.pairs) for each in run.paired},
         "log": said,
         "report": report.read_text(encoding="utf-8"),
     }
@@ -339,13 +338,6 @@ def _row(row: Any) -> dict[str, Any]:  # noqa: ANN401  one of three kinds
         "pairs": row.pairs,
         "gate": row.gate,
     }
-
-
-def _ratios(pairs: Sequence[Any]) -> list[float]:
-    return [
-        statistics.median(pair.head.timed.block_s) / statistics.median(pair.base.timed.block_s)
-        for pair in pairs
-    ]
 
 
 PARTS: Mapping[str, Callable[[str, float], dict[str, Any]]] = {
@@ -384,8 +376,8 @@ def find_problems(results: Mapping[str, Any]) -> list[str]:
 
 def _planted_share(workload: str) -> float | None:
     """Return by how much a planted step is slower, `None` where only the check can tell."""
-    _, found, share = workload.partition("percent=")
-    if found:
+    _, has_percent, share = workload.partition("percent=")
+    if has_percent:
         return int(share) / 100
     return 0.0 if workload.endswith("=nothing") else None
 
@@ -518,11 +510,11 @@ def main(parts: Sequence[str], device: str, minutes: float, results: Path, writt
         )
         print(f"{name}: at most {budget_s:.0f} s", file=sys.stderr, flush=True)
         try:
-            found = PARTS[name](device, budget_s)
+            part = PARTS[name](device, budget_s)
         except (Exception, SystemExit) as error:  # noqa: BLE001  the next part may work all the same
-            found = {"problem": f"{type(error).__name__}: {error}"}
-        found["seconds_of_part"] = time.monotonic() - start
-        known["parts"][name] = found
+            part = {"problem": f"{type(error).__name__}: {error}"}
+        part["seconds_of_part"] = time.monotonic() - start
+        known["parts"][name] = part
         results.write_text(json.dumps(known, indent=1), encoding="utf-8")
         written.write_text(page(known), encoding="utf-8")
     print(page(known))
