@@ -38,6 +38,10 @@ _TELL_EXISTENCE = (
 )
 
 
+# What an audit event comes with.
+_Arguments = tuple[Any, ...]
+
+
 class Audit:
     """Hears all audit events until `stop`: a hook cannot be removed."""
 
@@ -51,7 +55,7 @@ class Audit:
         starts = ("subprocess.Popen", "os.exec", "os.posix_spawn", "os.spawn")
         shells = ("os.system", "pty.spawn")
         look_ups = ("socket.getaddrinfo", "socket.gethostbyname", "socket.gethostbyaddr")
-        self._handlers: dict[str, Callable[[Any, FrameType], None]] = {
+        self._handlers: dict[str, Callable[[_Arguments, FrameType], None]] = {
             "open": self._open,
             "os.listdir": self._list,
             "os.scandir": self._scan,
@@ -140,7 +144,7 @@ class Audit:
         places = (self._used.resolve(os.path.join(each, words[0])) for each in folders)
         return all(self._used.find_owner(each) is not Owner.REPOSITORY for each in places)
 
-    def _open(self, arguments: Any, frame: FrameType) -> None:  # noqa: ANN401
+    def _open(self, arguments: _Arguments, frame: FrameType) -> None:
         name, _, flags = arguments
         path = find_absolute(name)
         if path is None or callers.is_linecache(frame) or callers.quotes(frame):
@@ -166,7 +170,7 @@ class Audit:
         elif "/__pycache__/" not in path:  # there, the import system writes
             self._used.note(path, NoteKind.READ)
 
-    def _list(self, arguments: Any, frame: FrameType) -> None:  # noqa: ANN401
+    def _list(self, arguments: _Arguments, frame: FrameType) -> None:
         path = _find_folder(arguments[0])
         if path is None:
             return
@@ -179,7 +183,7 @@ class Audit:
         else:
             self._used.note(path, NoteKind.LISTED)
 
-    def _scan(self, arguments: Any, frame: FrameType) -> None:  # noqa: ANN401
+    def _scan(self, arguments: _Arguments, frame: FrameType) -> None:
         self._list(arguments, frame)
         # Sizes and times come with the names; the standard library asks for kinds alone: of a link,
         # for that of what it leads to.
@@ -191,52 +195,52 @@ class Audit:
                 elif entry.is_symlink():
                     self._used.note(entry.path, NoteKind.EXISTS)
 
-    def _try(self, arguments: Any, frame: FrameType) -> None:  # noqa: ANN401
+    def _try(self, arguments: _Arguments, frame: FrameType) -> None:
         path = find_absolute(arguments[0], arguments[-1])
         if not callers.is_import(frame) and path is not None:
             self._used.note(path, NoteKind.EXISTS)
 
-    def _make_folder(self, arguments: Any, frame: FrameType) -> None:  # noqa: ANN401
+    def _make_folder(self, arguments: _Arguments, frame: FrameType) -> None:
         path = find_absolute(arguments[0], arguments[-1])
         if not callers.is_import(frame) and path is not None:
             self._used.note(path, NoteKind.EXISTS)
             self._used.note_write(path, empties=True)
 
-    def _rename(self, arguments: Any, frame: FrameType) -> None:  # noqa: ANN401
+    def _rename(self, arguments: _Arguments, frame: FrameType) -> None:
         source = find_absolute(arguments[0], arguments[2])
         target = find_absolute(arguments[1], arguments[3])
         if not callers.is_import(frame) and source and target:
             self._used.note_new_name(source, target, moves=True)
 
-    def _link(self, arguments: Any, frame: FrameType) -> None:  # noqa: ANN401
+    def _link(self, arguments: _Arguments, frame: FrameType) -> None:
         del frame
         source = find_absolute(arguments[0], arguments[2])
         target = find_absolute(arguments[1], arguments[-1])
         if source and target:
             self._used.note_new_name(source, target, moves=False)
 
-    def _link_symbolically(self, arguments: Any, frame: FrameType) -> None:  # noqa: ANN401
+    def _link_symbolically(self, arguments: _Arguments, frame: FrameType) -> None:
         del frame
         target = find_absolute(arguments[1], arguments[2])
         if target is not None:
             source = os.path.join(os.path.dirname(target), os.fsdecode(arguments[0]))
             self._used.note_new_name(source, target, moves=False)
 
-    def _load(self, arguments: Any, frame: FrameType) -> None:  # noqa: ANN401
+    def _load(self, arguments: _Arguments, frame: FrameType) -> None:
         """Note a library; an import names one only of native code."""
         del frame
         path = arguments[0] if len(arguments) == 1 else arguments[1]
         if path and "/" in os.fsdecode(path) and (absolute := find_absolute(path)):
             self._used.note(absolute, NoteKind.READ)
 
-    def _open_database(self, arguments: Any, frame: FrameType) -> None:  # noqa: ANN401
+    def _open_database(self, arguments: _Arguments, frame: FrameType) -> None:
         del frame
         name = os.fsdecode(arguments[0])
         path = unquote(urlsplit(name).path) if name.startswith("file:") else name
         if path != ":memory:" and (absolute := find_absolute(path)):
             self._used.note(absolute, NoteKind.READ)
 
-    def _connect(self, arguments: Any, frame: FrameType) -> None:  # noqa: ANN401
+    def _connect(self, arguments: _Arguments, frame: FrameType) -> None:
         del frame
         address = arguments[1]
         if isinstance(address, (str, bytes)):
@@ -246,17 +250,17 @@ class Audit:
                 return
         self._used.notes.add(NoteKind.OBSTACLE, f"it opens a socket, to {address!r:.100}")
 
-    def _look_up(self, arguments: Any, frame: FrameType) -> None:  # noqa: ANN401
+    def _look_up(self, arguments: _Arguments, frame: FrameType) -> None:
         del frame
         what = f"it asks for the address of {arguments[0]!r:.100}"
         self._used.notes.add(NoteKind.OBSTACLE, what)
 
-    def _start(self, arguments: Any, frame: FrameType) -> None:  # noqa: ANN401
+    def _start(self, arguments: _Arguments, frame: FrameType) -> None:
         # (executable, arguments, …); of os.spawn, (mode, path, arguments, …)
         command = arguments[1] if isinstance(arguments[1], (list, tuple)) else arguments[:1]
         self.start_program(command or arguments[:1], frame)
 
-    def _start_shell(self, arguments: Any, frame: FrameType) -> None:  # noqa: ANN401
+    def _start_shell(self, arguments: _Arguments, frame: FrameType) -> None:
         del arguments, frame
         self._used.notes.add(NoteKind.OBSTACLE, "it starts a shell")
 

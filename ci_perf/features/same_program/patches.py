@@ -25,7 +25,7 @@ _ENVIRONMENT_MODULES = {"os", "_collections_abc"}
 def watch_questions(used: UsedPaths, audit: Audit) -> None:
     """Note what os.stat and its like are asked of, and what the answer may tell of it."""
 
-    def note(told: Any, frame: FrameType) -> None:  # noqa: ANN401
+    def note(told: Any, frame: FrameType) -> None:
         name, path, folder = told
         absolute = find_absolute(path, folder)
         is_metadata = callers.is_metadata(frame)  # a folder that has changed is listed anew
@@ -41,7 +41,7 @@ def watch_questions(used: UsedPaths, audit: Audit) -> None:
     def watch(name: str) -> None:
         real = getattr(posix, name)
 
-        def ask(path: Any, *args: Any, **options: Any) -> Any:  # noqa: ANN401
+        def ask(path: Any, *args: Any, **options: Any) -> Any:
             is_known = type(path) is str and (path in settled or used.is_installed(path))
             if not is_known and type(path) is not int:
                 frame = sys._getframe(1)  # noqa: SLF001  the caller's
@@ -64,10 +64,10 @@ def watch_searches(used: UsedPaths, audit: Audit) -> None:
     finder: Any = importlib.machinery.FileFinder
     find_spec = finder.find_spec
 
-    def note(told: Any, _frame: FrameType) -> None:  # noqa: ANN401
+    def note(told: Any, _frame: FrameType) -> None:
         used.note_search(*told)
 
-    def find(self: Any, fullname: str, target: object = None) -> Any:  # noqa: ANN401
+    def find(self: Any, fullname: str, target: object = None) -> Any:
         if not used.is_installed(f"{self.path}/"):
             told = os.path.join(os.getcwd(), self.path), fullname.rpartition(".")[2]
             audit.hear(note, told, sys._getframe())  # noqa: SLF001
@@ -92,7 +92,7 @@ class Variables:
             getattr(kind, f"__{name}__") for name in ("getitem", "setitem", "delitem")
         )
 
-        def getitem(environment: Any, key: Any) -> Any:  # noqa: ANN401
+        def getitem(environment: Any, key: Any) -> Any:
             value = None
             try:
                 value = get(environment, key)
@@ -102,18 +102,18 @@ class Variables:
                     self._audit.hear(self._note_read, (key, value), frame)
             return value
 
-        def setitem(environment: Any, key: Any, value: Any) -> None:  # noqa: ANN401
+        def setitem(environment: Any, key: Any, value: Any) -> None:
             put(environment, key, value)
             self._own.add(os.fsdecode(key))
 
-        def delitem(environment: Any, key: Any) -> None:  # noqa: ANN401
+        def delitem(environment: Any, key: Any) -> None:
             remove(environment, key)
             self._own.add(os.fsdecode(key))
 
         def watch_all(name: str) -> None:
             real = getattr(kind, name)
 
-            def ask(environment: Any) -> Any:  # noqa: ANN401
+            def ask(environment: Any) -> Any:
                 self._audit.hear(self._note_all, None, sys._getframe(1))  # noqa: SLF001
                 return real(environment)
 
@@ -126,7 +126,7 @@ class Variables:
         for name in ("__iter__", "__len__", "__repr__"):
             watch_all(name)
 
-    def _note_read(self, told: Any, frame: FrameType) -> None:  # noqa: ANN401
+    def _note_read(self, told: Any, frame: FrameType) -> None:
         place = callers.find_module(frame), frame.f_code.co_name
         is_copied = place in {("_collections_abc", "__iter__"), ("os", "copy")}
         if isinstance(told[0], (str, bytes)) and not is_copied:
@@ -145,7 +145,7 @@ class Variables:
             what = "it reads the whole environment (os.environ)"
             self._used.notes.add(NoteKind.OBSTACLE, what)
 
-    def _note(self, name: str, value: Any) -> None:  # noqa: ANN401
+    def _note(self, name: str, value: Any) -> None:
         if name not in self._own and name not in SET_BY_LAUNCH:
             known = "" if value is None else digest(os.fsencode(value))
             self._used.notes.add(NoteKind.VARIABLE, name, known)
@@ -157,7 +157,7 @@ def watch_lines(used: UsedPaths, audit: Audit) -> None:
     It keeps what it has read once, so that opening the file does not tell who reads it.
     """
 
-    def note(filename: Any, frame: FrameType) -> None:  # noqa: ANN401
+    def note(filename: Any, frame: FrameType) -> None:
         entry: Any = linecache.cache.get(filename, ())
         path = find_absolute(entry[-1] if len(entry) > 1 else filename)
         if path is not None and not callers.quotes(frame):
@@ -166,7 +166,7 @@ def watch_lines(used: UsedPaths, audit: Audit) -> None:
     def watch(name: str) -> None:
         real = getattr(linecache, name)
 
-        def give(filename: str, module_globals: Any = None) -> list[str]:  # noqa: ANN401
+        def give(filename: str, module_globals: Any = None) -> list[str]:
             lines: list[str] = real(filename, module_globals)
             frame = sys._getframe(1)  # noqa: SLF001
             is_inner = name == "updatecache" and callers.find_module(frame) == "linecache"
@@ -186,7 +186,7 @@ def watch_spawn(audit: Audit) -> None:
 
     start = _posixsubprocess.fork_exec
 
-    def fork_exec(arguments: Any, *more: Any) -> int:  # noqa: ANN401
+    def fork_exec(arguments: Any, *more: Any) -> int:
         audit.hear(audit.start_program, [*arguments], sys._getframe(1))  # noqa: SLF001
         return start(arguments, *more)
 
