@@ -17,7 +17,7 @@ from ci_perf.model.comparison import (
 from ci_perf.model.metrics import STEP_CPU, STEP_TIME, Unit
 from ci_perf.model.validity import Reason, Status
 from ci_perf.report import advice, phrases, remarks
-from ci_perf.report.escape import Sentence
+from ci_perf.report.escape import Sentence, Words
 from ci_perf.report.phrases import Phrase
 from ci_perf.report.sentences import say
 
@@ -29,8 +29,9 @@ _BROUGHT = ("torch", "cuda", "cudnn", "python", "transformers", "packages")
 
 
 def list_notices(comparison: Comparison) -> list[Phrase]:
-    """Say what moved besides this change, why an unproven job fails, and what else differs."""
-    return [notice for notice in _find_notices(comparison) if notice]
+    """Say what else moved or differs, why an unproven job fails, and what is distrusted."""
+    notices = (*_find_notices(comparison), _tell_distrust(comparison))
+    return [notice for notice in notices if notice]
 
 
 def _find_notices(comparison: Comparison) -> Iterator[Phrase]:
@@ -100,11 +101,11 @@ def compare_environments(comparison: Comparison) -> Iterator[Phrase]:
 # --- whether the machine can be trusted
 
 
-def list_reasons_to_distrust(comparison: Comparison) -> list[Phrase]:
+def _tell_distrust(comparison: Comparison) -> Phrase:
     """Say how far the machine is trusted, then the worst reasons first; empty if it is wholly."""
     validity = comparison.validity
     if validity.status is Status.VALID:
-        return []
+        return ()
     order = list(Status)
     groups: dict[tuple[Status, str], list[Reason]] = {}
     for reason in sorted(validity.reasons, key=lambda reason: -order.index(reason.status)):
@@ -122,10 +123,8 @@ def list_reasons_to_distrust(comparison: Comparison) -> list[Phrase]:
         has_other_image=any(each.field == "image" for each in comparison.differences),
         is_busy=bool(codes & advice.BUSY_CODES),
     )
-    reasons = [_describe_reasons(group) for group in groups.values()]
-    more = len(reasons) - phrases.MAX_NAMED
-    further = [say("more_reasons", number=more)] if more > 0 else []
-    return [said, *reasons[: phrases.MAX_NAMED], *further]
+    reasons = phrases.joined(map(_describe_reasons, groups.values()), between="; ")
+    return (*said, Words(" "), *reasons)
 
 
 def _describe_reasons(group: list[Reason]) -> Phrase:

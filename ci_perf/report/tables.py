@@ -40,7 +40,7 @@ class Paragraph:
     """A phrase that stands out, or stands back."""
 
     words: Phrase
-    style: Literal["headline", "title", "warning", "small"]
+    style: Literal["headline", "title", "small"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,6 @@ def _render_markdown(block: Block) -> str:
             before, after = {
                 "headline": ("### ", ""),
                 "title": ("**", "**"),
-                "warning": ("", ""),
                 "small": ("<sub>", "</sub>"),
             }[block.style]
             return f"{before}{escape_phrase(block.words)}{after}"
@@ -202,11 +201,14 @@ def _lay_out(page: Page, width: int) -> Iterator[RenderableType]:
     for block in page:
         match block:
             case Paragraph():
-                styles = {"headline": "bold", "title": "bold", "warning": "yellow", "small": "dim"}
+                styles = {"headline": "bold", "title": "bold", "small": "dim"}
                 text = _make_text(block.words, styles[block.style])
                 yield Padding(text, (1, 0, 0, 0)) if block.style == "title" else text
             case Bullets():
-                yield Padding(Group(*map(_make_text, block.lines)), (0, 0, 1, 2))
+                bullets = rich.table.Table.grid(padding=(0, 1))
+                for line in block.lines:
+                    bullets.add_row("-", _make_text(line))
+                yield Padding(bullets, (0, 0, 1, 0))
             case Table():
                 yield Padding(_lay_out_table(block, width), (1, 0))
             case Listing():

@@ -55,7 +55,7 @@ def test_losses_have_no_form_for_programs_but_the_run_itself(project):
 
 @pytest.mark.parametrize(
     ("more", "begins"),
-    [((), b"\xe2\x9d\x8c Act: "), (("--format", "markdown"), b"### \xe2\x9d\x8c Act: ")],
+    [((), b"\xe2\x9d\x8c Fail: "), (("--format", "markdown"), b"### \xe2\x9d\x8c Fail: ")],
     ids=["by default", "asked for Markdown"],
 )
 def test_a_person_at_a_terminal_gets_the_form_for_terminals(project, more, begins):

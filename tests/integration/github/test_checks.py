@@ -76,8 +76,8 @@ def test_a_check_is_in_progress_first_and_completed_then(on_pull):
     (made,) = on_pull.github.checks(HEAD)
     assert [status for status, _ in made.history] == ["in_progress", "completed"]
     assert made.name == "ci-perf: standard on nvidia-h200"
-    assert "Act: slower: mlp" in made.output["title"]
-    assert "| Workload, metric |" in made.output["summary"]
+    assert "Fail: slower: mlp" in made.output["title"]
+    assert "| Workload |" in made.output["summary"]
 
 
 def test_each_machine_has_a_check_of_its_own(on_pull):

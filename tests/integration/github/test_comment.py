@@ -164,7 +164,7 @@ def test_one_job_reports_all_machines_in_one_comment_under_one_headline(on_pull)
 
     (body,) = on_pull.bodies()
     assert ended.code == 1
-    assert body.splitlines()[2] == "## ❌ Act on 1 of 2 machines: `nvidia-h200`"
+    assert body.splitlines()[2] == "## ❌ Fail on 1 of 2 machines: `nvidia-h200`"
     assert body.index("no regression") < body.index("1 regression"), "cpu before nvidia"
     assert len(on_pull.github.sent("POST", COMMENTS)) == 1
 

@@ -33,7 +33,7 @@ def test_a_pull_request_that_raises_its_own_bar_is_seen_to_and_judged_by_both(se
 
     assert ended.code == ExitCode.REGRESSED
     assert "✏️ This pull request changes 1 baseline" in second.body
-    assert second.body.splitlines()[2].startswith("### ❌ Act: worse: `mlp` graph breaks +3")
+    assert second.body.splitlines()[2].startswith("### ❌ Fail: worse: `mlp` graph breaks +3")
     assert "with its own it would be: ✅ Pass: no regression" in second.body
     assert "- own regression accepted: `mlp` graph breaks 0 → 3, because: `because`" in second.body
 
@@ -137,7 +137,7 @@ def test_the_gate_of_the_base_judges_although_the_head_switches_it_off(second):
     ended = with_another_suite(second, run=broken()).report()
 
     assert ended.code == ExitCode.REGRESSED
-    assert "### ❌ Act: worse: `mlp` graph breaks +3" in second.body
+    assert "### ❌ Fail: worse: `mlp` graph breaks +3" in second.body
     assert "- gate switched off: `mlp` graph breaks" in second.body
 
 
