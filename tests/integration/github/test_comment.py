@@ -8,7 +8,7 @@ from ci_perf.github import report_comment
 from ci_perf.github.client import GithubError
 from ci_perf.github.report_comment import CommentOutcome, Draft
 from ci_perf.model.comparison import Verdict
-from tests.comparisons import a_change, a_comparison, a_head
+from tests.comparisons import a_change, a_comparison, a_head, a_numerics
 from tests.fakes.github import faults
 from tests.fakes.github.fixtures import on_github_and_ghes
 from tests.integration.github.stage import PULL, a_client, fine, worse
@@ -113,6 +113,13 @@ def test_without_news_no_comment_is_begun_and_an_old_regression_does_not_stay(on
     on_pull.on_pull(run=101).publish("--skip-if-unchanged")
 
     assert "no regression" in on_pull.bodies()[0]
+
+
+def test_changed_numerics_are_news(on_pull):
+    rows = (a_change(), a_numerics())
+    on_pull.publish("--skip-if-unchanged", of=[a_comparison(*rows, verdict=Verdict.UNCHANGED)])
+
+    assert "### ⚠️ Pass, with a warning: numerics changed: `mlp`" in on_pull.bodies()[0]
 
 
 # --- older and newer
