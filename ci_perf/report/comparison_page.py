@@ -74,7 +74,7 @@ def continue_page(
             [
                 table_rows.make_table(every[:rows], has_evidence=True),
                 *_count_left_out(rows, len(every), "rows"),
-                Bullets([phrases.explain_marks(every), *map(say, _LEGEND)]),
+                Bullets(list(map(say, _LEGEND))),
             ],
         )
     yield from _tell_detectable(comparison, most=rows)
@@ -141,7 +141,7 @@ def tell_origin(comparison: Comparison) -> Iterator[Block]:
     """Yield how base and head were launched, and what is known of either side."""
     if notes := list(provenance.list_notes(comparison)):
         yield Fold(say("notes_on_launches"), [Bullets(notes)], is_open=True)
-    facts, heading = provenance.list_environment(comparison), ("", "Base", "Head")
+    facts, heading = provenance.list_environment(comparison), ("Fact", "Base", "Head")
     summary = provenance.summarise_environment(comparison)
     yield Fold(summary, [Table(heading, facts, left=heading[1:])])
 

@@ -80,7 +80,7 @@ def make_table(rows: Sequence[Row], *, has_evidence: bool) -> Table:
         heading=heading,
         rows=[_make_cells(row, has_evidence=has_evidence) for row in rows],
         left=_HEADING[-1:],
-        styles=[phrases.MARKS[severity_of(row)].style for row in rows],
+        styles=[phrases.MARKS[severity_of(row)][1] for row in rows],
     )
 
 
@@ -88,7 +88,7 @@ def _make_cells(row: Row, *, has_evidence: bool) -> Sequence[Phrase]:
     """Write the mark and the name, both values, the change, the limit and the evidence."""
     severity, words = severity_of(row), cells.describe(row)
     bold = (BOLD,) if severity in _BOLD else ()
-    mark, metric = Words(f"{phrases.MARKS[severity].icon} "), (words.metric,)
+    mark, metric = Words(f"{phrases.MARKS[severity][0]} "), (words.metric,)
     values, limit = _unbreak(words.values), _unbreak(words.limit)
     change = (*bold, *_unbreak(words.change), *bold)
     if not has_evidence:

@@ -54,8 +54,7 @@ class Bullets:
 class Table:
     """A heading, and rows of as many cells; the first column is a name, `left` others are words.
 
-    A cell is one text, or a phrase of several; where the first column has no heading, it is a mark,
-    and the second one is the name. ``styles`` are those of the rows on a terminal.
+    A cell is one text, or a phrase of several. ``styles`` are those of the rows on a terminal.
     """
 
     heading: Sequence[str]
@@ -63,14 +62,9 @@ class Table:
     left: Sequence[str] = ()
     styles: Sequence[str] = ()
 
-    @property
-    def name_place(self) -> int:
-        """Return which column has the names."""
-        return 0 if self.heading[0] else 1
-
     def is_left(self, place: int) -> bool:
         """Whether a column has names or words, not numbers."""
-        return place <= self.name_place or self.heading[place] in self.left
+        return not place or self.heading[place] in self.left
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,10 +259,9 @@ def _lay_out_table(table: Table, width: int) -> RenderableType:
 
 def _make_sentence(table: Table, row: Sequence[Text], style: str) -> Text:
     cells = [", ".join(cell.plain.split("\n")) for cell in row]
-    first = table.name_place + 1
-    others = zip(table.heading[first:], cells[first:], strict=True)
+    name, *others = zip(table.heading, cells, strict=True)
     said = ", ".join(f"{title} {cell}" for title, cell in others if cell not in _EMPTY)
-    return Text(f"{' '.join(cells[:first])}: {said}", style=style)
+    return Text(f"{name[1]}: {said}", style=style)
 
 
 def _find_widths(table: Table, rows: Sequence[Sequence[Text]], width: int) -> list[int] | None:
@@ -284,7 +277,7 @@ def _find_widths(table: Table, rows: Sequence[Sequence[Text]], width: int) -> li
         most = max(map(cell_len, cells), default=0)
         widths.append(max(cell_len(title), most))
         # A title folds between its words, a name or words between or within theirs.
-        if place == table.name_place:
+        if not place:
             most = min(most, _NAME_WIDTH)
         elif table.is_left(place):
             words = (cell_len(word) for cell in cells for word in cell.split())

@@ -58,9 +58,7 @@ _CODE = re.compile("`([^`]+)`")
 _SPACE_OF_UNIT = re.compile(r"(?<=\d) (?=[%a-zµ°])", re.IGNORECASE)
 # A machine without a font for our emoji would show an empty box.
 _ICON = re.compile(
-    "^(?:"
-    + "|".join([*(mark.icon for mark in phrases.MARKS.values()), "🛑", "ℹ️"])  # noqa: RUF001
-    + ") "
+    "(?:" + "|".join([*(mark for mark, _ in phrases.MARKS.values()), "🛑", "ℹ️"]) + ") "  # noqa: RUF001
 )
 
 

@@ -45,8 +45,8 @@ def test_a_slower_pull_request_is_told_accepted_and_then_green(stage):
     assert measured.conclusion == reported.conclusion == "success", measured.step("measure").log
     (comment,) = stage.github.comments(PULL)
     assert len(comment.bodies) == 2
-    assert "1 regression" in comment.bodies[0]
-    assert "1 regression" not in comment.body
+    assert "❌ 1 regressed" in comment.bodies[0]
+    assert "❌ 1 regressed" not in comment.body
     assert stage.git.worktrees() == [str(stage.git.root)]
 
 

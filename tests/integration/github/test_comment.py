@@ -49,7 +49,7 @@ def test_two_runs_write_one_comment(on_pull):
 
     (body,) = on_pull.bodies()
     assert body.startswith(f"{MARKER}\n<!-- ci-perf:run=101 attempt=1 record=")
-    assert "1 regression" in body
+    assert "❌ 1 regressed" in body
     assert "comment updated: " in ended.err
 
 
@@ -130,7 +130,7 @@ def test_an_older_run_never_overwrites_a_newer_one(on_pull, run, attempt):
     on_pull.on_pull(run=100, attempt=2).publish(of=[worse()])
     ended = on_pull.on_pull(run=run, attempt=attempt).publish()
 
-    assert "1 regression" in on_pull.bodies()[0]
+    assert "❌ 1 regressed" in on_pull.bodies()[0]
     assert "comment outdated" in ended.err
     assert ended.code == 0
 
@@ -172,7 +172,7 @@ def test_one_job_reports_all_machines_in_one_comment_under_one_headline(on_pull)
     (body,) = on_pull.bodies()
     assert ended.code == 1
     assert body.splitlines()[2] == "## ❌ Fail on 1 of 2 machines: `nvidia-h200`"
-    assert body.index("no regression") < body.index("1 regression"), "cpu before nvidia"
+    assert body.index("no regression") < body.index("❌ 1 regressed"), "cpu before nvidia"
     assert len(on_pull.github.sent("POST", COMMENTS)) == 1
 
 

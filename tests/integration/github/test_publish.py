@@ -138,7 +138,7 @@ def test_an_event_that_cannot_be_read_is_a_warning_and_the_summary_is_there(on_p
 
     assert ended.code == ExitCode.REGRESSED
     assert "::warning title=ci-perf::not reported:" in ended.err
-    assert "1 regression" in on_pull.summary
+    assert "❌ 1 regressed" in on_pull.summary
 
 
 def test_a_bug_of_ours_changes_no_verdict_and_shows_no_token(on_pull):
