@@ -24,8 +24,6 @@ from ci_perf.report.sentences import say
 # What fails a job by itself.
 _PROVES = frozenset({Severity.REGRESSED, Severity.NUMERICS_CHANGED})
 _TIMES = frozenset({STEP_TIME.name, STEP_CPU.name})
-# What comes with an image, the likeliest cause first; the driver and the kernel are the host's.
-_BROUGHT = ("torch", "cuda", "cudnn", "python", "transformers", "packages")
 
 
 def list_notices(comparison: Comparison) -> list[Phrase]:
@@ -59,7 +57,8 @@ def _find_notices(comparison: Comparison) -> Iterator[Phrase]:
     if comparison.drifted:
         yield say("drifted", drifted=comparison.drifted)
     yield from _compare_packages(comparison)
-    yield from compare_environments(comparison)
+    if comparison.differences:
+        yield _compare_environments(comparison)
 
 
 # --- what differs between the two environments
@@ -83,19 +82,15 @@ def _are_packages_new(comparison: Comparison) -> bool:
     )
 
 
-def compare_environments(comparison: Comparison) -> Iterator[Phrase]:
-    """Name the soft facts that differ: what the image brought, and what it did not."""
+def _compare_environments(comparison: Comparison) -> Phrase:
+    """Name the soft facts that differ, the image first; empty where none does."""
     named = {"packages"} if _are_packages_new(comparison) else set()
-    every = [each for each in comparison.differences if each.field not in named]
-    images = [each for each in every if each.field == "image"]
-    brought = [each for each in every if images and each.field in _BROUGHT]
-    rest = [each for each in every if each not in images and each not in brought]
-    if images:
-        brought.sort(key=lambda each: _BROUGHT.index(each.field))
-        yield say("other_image", images=images, brought=brought)
-    if rest:
-        has_pairs = any(isinstance(row, Change) and row.pairs for row in comparison.rows)
-        yield say("other_environment", facts=rest, has_pairs=has_pairs)
+    facts = [each for each in comparison.differences if each.field not in named]
+    facts.sort(key=lambda each: each.field != "image")
+    # Each side of a pair is launched in the image that was asked for.
+    is_shared = not facts or facts[0].field != "image"
+    has_pairs = any(isinstance(row, Change) and row.pairs for row in comparison.rows)
+    return say("other_environment", facts=facts, has_pairs=has_pairs and is_shared)
 
 
 # --- whether the machine can be trusted
