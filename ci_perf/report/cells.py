@@ -79,7 +79,7 @@ def _describe_numerics(row: Numerics) -> RowWords:
     elif row.difference < _ROUNDING:
         apart = "the same"
     else:
-        apart = f"up to {100 * row.difference:.3g} % apart"
+        apart = f"up to {units.significant(100 * row.difference)} % apart"
     if row.difference is not None:
         which = name_number(row)
         if row.place < len(row.base):
