@@ -50,9 +50,9 @@ class Workload:
     ends what ``build`` started (loader workers, say).
 
     ``loss`` returns the loss of the latest step as a float, ``output`` its result: a tensor, or
-    sequences and mappings of them. Both are called only outside the timed region, and make the
-    fingerprint by which a change of the numbers is noticed. ``varies`` says why they are not the
-    same in every process on one machine (a sentence; empty when they are).
+    sequences and mappings of them; `None` where it has none. Both are called only outside the timed
+    region, and make the fingerprint by which a change of the numbers is noticed. ``varies`` says
+    why they are not the same in every process on one machine (a sentence; empty when they are).
 
     ``precision`` names the peak that the step's FLOPs are compared with ("fp32", "tf32", "fp16",
     "bf16"; empty for none). ``parameter_count`` is the size of the model. ``local_step`` is the
