@@ -25,12 +25,13 @@ _SUITE = """schema_version = 1
 [suites.command]
 device = "cpu"
 [suites.command.protocol]
+processes = 1
 timeout_s = 3600.0
 block_min_s = 0.0
 timed_min_blocks = 1
 timed_min_s = 1.0
 timed_max_s = 5.0
-fingerprint_steps = 0
+fingerprint_steps = 1
 [[suites.command.workloads]]
 workload = "command"
 parameters = {{ command = {command}, metric = {metric}, skip = {skip} }}

@@ -298,7 +298,7 @@ class AfterTiming:
 
     def _result(self, process: Process, held: dict[str, Scalar]) -> WorkerResult:
         epoch = self.workload.items_per_epoch
-        return WorkerResult(
+        result = WorkerResult(
             items_per_step=float(self.workload.items_per_step),
             items_per_epoch=None if epoch is None else float(epoch),
             item_unit=self.workload.item_unit,
@@ -306,3 +306,5 @@ class AfterTiming:
             knobs=held,
             process=process,
         )
+        add_report = self.workload.add_report
+        return result if add_report is None else add_report(result)

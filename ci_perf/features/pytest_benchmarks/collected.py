@@ -20,6 +20,8 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9_=+-]+")
 _MOST_NAME_CHARS = 150
 _DIGEST_CHARS = 8
 _LAST_LINES = 30
+# How pytest ends that is interrupted, fails itself, or cannot be called so.
+_BEFORE_TESTS = {2, 3, 4}
 
 
 class CollectedTest(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,11 +63,12 @@ def collect_tests(
         lines = file.read_bytes().splitlines() if file.exists() else []
     decoder = msgspec.json.Decoder(CollectedTest)
     tests = {test.node: test for test in map(decoder.decode, lines)}  # the last line counts
-    if not tests:
+    has_run = any(test.outcome not in {"found", "unused"} for test in tests.values())
+    if not tests or (ended.returncode in _BEFORE_TESTS and not has_run):
         said = "\n".join(ended.stdout.splitlines()[-_LAST_LINES:])
         raise UsageError(
-            f"--pytest: expected tests in {', '.join(paths)}, found none: pytest ended with "
-            f"{ended.returncode} and said\n{said}"
+            f"--pytest: expected pytest to run tests in {', '.join(paths)}, found its exit code "
+            f"{ended.returncode}; it says\n{said}"
         )
     return list(tests.values())
 

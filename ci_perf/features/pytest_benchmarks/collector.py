@@ -8,17 +8,15 @@ is known by its name alone.
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
 
 from ci_perf.features.pytest_benchmarks.collected import CollectedTest
 from ci_perf.features.pytest_benchmarks.plugin import (
-    BenchmarkPlugin,
     MeasuredCall,
     is_benchmark,
-    list_arguments,
+    run_pytest,
 )
 
 _REASON_CHARS = 300
@@ -79,8 +77,7 @@ def main(file: Path, paths: list[str]) -> int:
     """Collect and run what `paths` name; return the exit code of pytest."""
     with file.open("wb", buffering=0) as written:
         collector = Collector(lambda test: written.write(msgspec.json.encode(test) + b"\n"))
-        plugins: list[Any] = [BenchmarkPlugin(collector.measure), collector]
-        return int(pytest.main(list_arguments(str(Path.cwd()), *paths), plugins=plugins))
+        return run_pytest(paths, collector.measure, collector)
 
 
 if __name__ == "__main__":

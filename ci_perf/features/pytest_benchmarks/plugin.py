@@ -7,9 +7,11 @@ pytest.ini, mean nothing here and are taken away.
 import functools
 import importlib
 import importlib.util
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -34,29 +36,36 @@ _OF_OTHERS = {
 }
 
 
-def list_arguments(root: str, *words: str) -> list[str]:
-    """Return the arguments of pytest for what `words` name, with node ids relative to `root`.
+def run_pytest(words: Sequence[str], measure: "Measure", *others: object) -> int:
+    """Run pytest for what `words` name, with node ids relative to the current folder.
 
-    Nothing is captured: what a test prints belongs to the launch.
+    Nothing is captured: what a test prints belongs to the launch. Returns pytest's exit code.
     """
-    others = [
+    with tempfile.TemporaryDirectory(prefix="ci-perf-pytest-", ignore_cleanup_errors=True) as cache:
+        arguments = list_arguments(str(Path.cwd()), cache, *words)
+        return int(pytest.main(arguments, plugins=[BenchmarkPlugin(measure), *others]))
+
+
+def list_arguments(root: str, cache: str, *words: str) -> list[str]:
+    """Return the arguments of pytest: nothing counts, distributes or ends the test that is timed.
+
+    Settings are replaced; no plugin of pytest's own is blocked, whose settings would be unknown.
+    """
+    of_others = [
         word
         for module, words_of_it in _OF_OTHERS.items()
         if importlib.util.find_spec(module) is not None
         for word in words_of_it
     ]
-    plugins = ["no:benchmark", "no:codspeed", "no:cacheprovider", "no:faulthandler"]
-    blocked = [word for plugin in plugins for word in ("-p", plugin)]
+    shown = ("-s", "-q", "--no-header", "--maxfail=0", "--continue-on-collection-errors")
+    settings = (f"cache_dir={cache}", "faulthandler_timeout=0")
     return [
         *words,
-        "-s",
-        "-q",
-        "--no-header",
-        "--maxfail=0",
-        "--continue-on-collection-errors",
+        *shown,
         f"--rootdir={root}",
-        *blocked,
-        *others,
+        *(word for setting in settings for word in ("-o", setting)),
+        *("-p", "no:benchmark", "-p", "no:codspeed"),
+        *of_others,
     ]
 
 

@@ -85,7 +85,8 @@ def _spell_below(root: Path, path: str) -> str:
 
 def _spell_suite(tests: Sequence[CollectedTest], names: Mapping[str, str]) -> str:
     """Return the suite of these tests as TOML, whose basic strings are those of JSON."""
-    lines = ["[suites.pytest]"]
+    # Without baselines, launches of the head alone decide nothing: pairs do.
+    lines = ["[suites.pytest]", "[suites.pytest.protocol]", "processes = 1"]
     for test in tests:
         fails = f", fails = {json.dumps(test.reason)}" if test.outcome == "failed" else ""
         lines += [

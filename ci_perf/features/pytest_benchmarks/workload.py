@@ -7,12 +7,11 @@ a thread (torch's grad mode, a connection to sqlite) holds.
 
 import contextvars
 import sys
-from pathlib import Path
 
 import greenlet
 import pytest
 
-from ci_perf.features.pytest_benchmarks.plugin import BenchmarkPlugin, MeasuredCall, list_arguments
+from ci_perf.features.pytest_benchmarks.plugin import MeasuredCall, run_pytest
 from ci_perf.workload import Context, Workload
 
 
@@ -89,5 +88,4 @@ class _RunningTest:
         return self._here.switch(measured)
 
     def _run(self) -> int:
-        arguments = list_arguments(str(Path.cwd()), self._node)
-        return int(pytest.main(arguments, plugins=[BenchmarkPlugin(self._measure)]))
+        return run_pytest([self._node], self._measure)

@@ -102,10 +102,27 @@ def test_options_of_the_plugins_whose_place_ours_takes_mean_nothing(root, option
     assert collected(root)["test_marked"] == ("passed", "")
 
 
+def test_settings_of_plugins_are_known_where_warnings_are_errors(root):
+    settings = "faulthandler_timeout = 30\ncache_dir = there\nfilterwarnings = error"
+    (root / "pytest.ini").write_text(f"[pytest]\naddopts = --strict-config\n{settings}\n")
+
+    assert collected(root)["test_marked"] == ("passed", "")
+    assert not (root / "there").exists()
+
+
+def test_a_pytest_that_fails_itself_is_told(root):
+    (root / "conftest.py").write_text("def pytest_sessionstart(): raise RuntimeError('not so')")
+
+    with pytest.raises(UsageError, match=r"(?s)found its exit code 3; it says.*not so"):
+        collected(root)
+
+
 def test_a_folder_without_tests_is_told_with_what_pytest_says(root):
     (root / "empty").mkdir()
 
-    with pytest.raises(UsageError, match=r"(?s)expected tests in empty, found none.*no tests ran"):
+    with pytest.raises(
+        UsageError, match=r"(?s)run tests in empty, found its exit code 5.*no tests ran"
+    ):
         collect_tests(root, [], ["empty"])
 
 

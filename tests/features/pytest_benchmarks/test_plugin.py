@@ -99,4 +99,4 @@ def test_what_would_disturb_a_test_that_is_timed_is_turned_off_where_it_is_there
     monkeypatch.syspath_prepend(tmp_path)
 
     assert importlib.util.find_spec(name) is not None
-    assert word in list_arguments("/root", "a.py")
+    assert word in list_arguments("/root", "/cache", "a.py")

@@ -124,7 +124,7 @@ def test_a_test_that_only_the_head_has_is_new(repository):
         (("--pytest", "benchmarks"), "--pytest: expected --against REF"),
         (("--against", "main", "--pytest", "nowhere"), "expected a path below"),
         (("--against", "main", "--pytest", "/etc"), "expected a path below"),
-        (("--against", "main", "--pytest", "src"), "expected tests in src, found none"),
+        (("--against", "main", "--pytest", "src"), "run tests in src, found its exit code 5"),
         (("--against", "main", "--pytest", "src", "--runner", "docker"), "expected --runner local"),
         (("--against", "main", "--pytest", "src", "--", "true"), "expected one of --pytest"),
     ],
