@@ -91,7 +91,7 @@ def compare(way: str, steps: int) -> float:
     by_clock = [
         after - before for before, after in pairwise(json.loads(said.stdout.split("\n")[-2]))
     ]
-    return statistics.median(reported[:-1]) / statistics.median(by_clock[WARMUP:])
+    return float(statistics.median(reported[:-1]) / statistics.median(by_clock[WARMUP:]))
 
 
 def time_line(count: int = 1_000_000) -> float:
