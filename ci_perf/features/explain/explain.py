@@ -1,46 +1,34 @@
 """Say why workloads of a run moved, or profile them now: what they do, and what limits them."""
 
-import math
 import statistics
 import time
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
-from typing import Final
 
 import msgspec
 
 from ci_perf import session
 from ci_perf.errors import CiPerfError, UsageError
 from ci_perf.features.explain import causes, limits
-from ci_perf.features.explain.answer import ExplainedWorkload, ExplainedWorkloads, StepChange
+from ci_perf.features.explain.answer import ExplainedWorkload, ExplainedWorkloads
 from ci_perf.features.explain.kept_files import (
     KeptFiles,
     describe_files,
     list_sides,
     prepare_folder,
 )
-from ci_perf.features.explain.launches import mean_of_pairs
-from ci_perf.features.explain.model import (
-    ProfiledPair,
-    ProfiledPairs,
-    StepProfile,
-)
-from ci_perf.features.explain.order import RowMove
+from ci_perf.features.explain.model import ProfiledPairs, StepProfile
 from ci_perf.features.explain.session import Explaining
 from ci_perf.gate import Notify, compare, measure
 from ci_perf.gate.commit_suite import RepositoryFolders
 from ci_perf.gate.options import MeasureOptions
-from ci_perf.model.comparison import Change, Interval
+from ci_perf.model.comparison import Change
 from ci_perf.model.run import Run
 from ci_perf.model.task import Task
 from ci_perf.session import Listener, MachineChecks, base_tasks
 from ci_perf.session.machine import describe, held
 from ci_perf.session.runner import SessionRunner
 from ci_perf.system import signals
-
-_SHORTEST_S: Final = 1e-12
-# The logarithm of the largest ratio that is shown: a profile that lies may have any step.
-_LARGEST: Final = 20.0
 
 
 def explain_run(
@@ -173,42 +161,16 @@ def _explain_alone(profiles: dict[str, StepProfile | str]) -> Iterator[Explained
 
 
 def explain_pairs(sides: ProfiledPairs) -> ExplainedWorkload:
-    """Explain the pairs of a workload that nobody has judged, by how far their own steps differ.
+    """Explain the pairs of a workload that nobody has judged: as a gain if their steps are shorter.
 
-    Where the change of the steps is resolved, causes have shares of it.
+    Each launch that profiles times some steps that nothing watches.
     """
-    change, move = compare_steps(sides.pairs), None
-    if change is not None and change.is_resolved:
-        error = (change.interval.high - change.interval.low) / 2 / abs(change.ratio - 1)
-        move = RowMove(change.base_s * (change.ratio - 1), error)
-    is_gain = move is not None and move.delta < 0
-    explanation = causes.explain(sides, is_gain=is_gain, move=move)
+    steps = [(pair.base.step_s, pair.head.step_s) for pair in sides.pairs]
+    ratios = [head / base for base, head in steps if base and head]
+    is_gain = bool(ratios) and statistics.median(ratios) < 1
     return ExplainedWorkload(
         workload=sides.workload,
-        explanation=explanation,
-        step=change,
+        explanation=causes.explain(sides, is_gain=is_gain),
         profile=sides.pairs[0].head if sides.pairs else None,
         trouble=sides.trouble,
-    )
-
-
-def compare_steps(pairs: Iterable[ProfiledPair]) -> StepChange | None:
-    """Return how the steps of both sides compare; `None` of fewer than three pairs that timed them.
-
-    Steps that nothing watches are timed in each launch that profiles. They are few, and so say less
-    than the pairs of a check. The ratio is the geometric mean over the pairs, its bounds are those
-    of 95 % by Student's t.
-    """
-    steps = [(pair.base.step_s or 0.0, pair.head.step_s or 0.0) for pair in pairs]
-    known = [(base, head) for base, head in steps if min(base, head) > _SHORTEST_S]
-    mean = mean_of_pairs([math.log(head / base) for base, head in known])
-    if mean is None or abs(mean.value) > _LARGEST:
-        return None
-    low, high = max(mean.value - mean.half, -_LARGEST), min(mean.value + mean.half, _LARGEST)
-    return StepChange(
-        base_s=statistics.median(base for base, _ in known),
-        head_s=statistics.median(head for _, head in known),
-        ratio=math.exp(mean.value),
-        interval=Interval(low=math.exp(low), high=math.exp(high)),
-        pairs=len(known),
     )

@@ -11,8 +11,8 @@ from typing import Final
 
 import msgspec
 
-from ci_perf.features.explain.launches import FEWEST_PAIRS
 from ci_perf.features.explain.model import (
+    FEWEST_PAIRS,
     MOST_LIMITS,
     Cure,
     DeviceTimes,
@@ -24,8 +24,9 @@ from ci_perf.features.explain.model import (
     StepLimit,
     StepLimits,
     StepProfile,
+    shorten,
+    shorten_name,
 )
-from ci_perf.features.explain.order import shorten, shorten_name
 
 # Of the time: less would not be worth a person's look.
 _LEAST_SHARE: Final = 0.05

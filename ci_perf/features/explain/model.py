@@ -22,6 +22,11 @@ MOST_FUNCTIONS = 500
 MOST_CALLEES = 50
 MOST_ALLOCATIONS = 100
 MOST_PROFILED_PAIRS = 10
+# Fewer pairs do not tell a time from chance.
+FEWEST_PAIRS = 3
+# Texts of measured code: longer ones are cut, for fifteen causes must stay small.
+_MAX_CHARS = 200
+_MAX_PATH_CHARS = 1_000
 MOST_TIMED_OPERATORS = 200
 MOST_RANKS = 10_000
 
@@ -43,6 +48,20 @@ class AuthorFunction(Struct, frozen=True, kw_only=True):
     file: RelativePath
     function: Text
     line: Count
+
+
+def shorten(text: str) -> str:
+    """Cut a text of measured code."""
+    return text[:_MAX_CHARS]
+
+
+def shorten_name(function: AuthorFunction | None) -> AuthorFunction | None:
+    """Cut the names of a function."""
+    if function is None:
+        return None
+    return msgspec.structs.replace(
+        function, file=function.file[:_MAX_PATH_CHARS], function=shorten(function.function)
+    )
 
 
 class OperatorUse(Struct, frozen=True, kw_only=True):
@@ -261,31 +280,14 @@ class ProfiledPairs(Struct, frozen=True, kw_only=True):
 
 # "new" and "gone": operators, or calls of libraries, on one side only. "more" and "fewer": the same
 # ones, as often or not. "other_shape": the same operators with other shapes, types, strides or
-# flags. "recomputed": forward operators that run again in the backward pass. "synchronises":
-# operators that make the host wait for the device. "calls": the function itself is called more or
-# less often, and dispatches what it did. "slower" and "faster": the same work takes longer or not.
-# "waits": the function waits longer. "grows": each step leaves more memory behind. "holds_more" and
-# "holds_less": more or fewer bytes are alive at the peak. "breaks_graph": torch.compile breaks the
-# graph more often.
+# flags. "synchronises": operators that make the host wait for the device. "calls": the function
+# itself is called more or less often, and dispatches what it did. "slower" and "faster": the same
+# work takes longer or not.
 CauseKind = Literal[
-    "new",
-    "gone",
-    "more",
-    "fewer",
-    "other_shape",
-    "recomputed",
-    "synchronises",
-    "calls",
-    "slower",
-    "faster",
-    "waits",
-    "grows",
-    "holds_more",
-    "holds_less",
-    "breaks_graph",
+    "new", "gone", "more", "fewer", "other_shape", "synchronises", "calls", "slower", "faster"
 ]
-# "exact": counts of operators, calls and bytes, which no noise touches. "measured": times, in which
-# three or more pairs agree.
+# "exact": counts of operators and calls, which no noise touches. "measured": times, in which three
+# or more pairs agree.
 Evidence = Literal["exact", "measured"]
 
 MOST_CAUSES = 5
@@ -305,17 +307,6 @@ class OperatorChange(Struct, frozen=True, kw_only=True):
     calls_head: float
 
 
-class ShareOfChange(Struct, frozen=True, kw_only=True):
-    """How much of a row's change a cause takes, 1 for all of it, with the bounds of 95 %.
-
-    ``high`` includes what no cause explains, where the share is positive.
-    """
-
-    share: Finite
-    low: Finite
-    high: Finite
-
-
 class Cause(Struct, frozen=True, kw_only=True):
     """What one function of the repository does differently.
 
@@ -327,12 +318,8 @@ class Cause(Struct, frozen=True, kw_only=True):
     operators are calls of libraries, if any.
     ``arguments_base`` and ``arguments_head`` are those of the first operator where ``kind`` is
     "other_shape". ``phase`` is empty where there is none, or several. ``is_backward``: all of it is
-    in the backward pass. ``delta_s`` is how many seconds of a step it adds, the median over the
-    pairs; `None` where nobody timed it. ``share`` is its part of the row's change; `None` where its
-    bounds hold 0, the pairs are too few, or the step is compiled. ``bytes_base`` and ``bytes_head``
-    are those of a cause of memory: at the peak, or per step where it "grows"; its calls are 0.
-    Those of "breaks_graph" are per launch. ``in_build`` tells that `build` holds them. ``waits_in``
-    is the built-in function in which the function waits.
+    in the backward pass. ``delta_s`` is how many seconds of a profiled step it adds, the median
+    over the pairs; `None` where nobody timed it.
     """
 
     kind: CauseKind
@@ -351,11 +338,6 @@ class Cause(Struct, frozen=True, kw_only=True):
     arguments_base: Text = ""
     arguments_head: Text = ""
     delta_s: Finite | None = None
-    share: ShareOfChange | None = None
-    bytes_base: Bytes | None = None
-    bytes_head: Bytes | None = None
-    in_build: bool = False
-    waits_in: Text = ""
 
 
 # What keeps a step from being faster. Those of IdleReason say why a device is idle, or, without
@@ -423,13 +405,11 @@ class Explanation(Struct, frozen=True, kw_only=True):
     """The causes of one row, the likeliest first, and what has changed besides.
 
     Without any cause, both sides do the same but for ``others``, each of which takes less than a
-    tenth of the change; or ``trouble`` says why nobody knows. ``pairs`` is how many were profiled.
-    ``further`` counts the causes that are left out, ``varying`` the operators and functions that
-    differ between the steps of one side, and are not compared. ``common_factor`` is how much longer
-    what did not change takes in the head, all of it alike; `None` where it is near 1, or not known.
+    tenth of the largest, or saves time in a loss; or ``trouble`` says why nobody knows. ``pairs``
+    is how many were profiled. ``further`` counts the causes that are left out, ``varying`` the
+    operators and functions that differ between the steps of one side, and are not compared.
     ``limits`` is what has grown of what keeps a step waiting; `None` where nothing has, in three
-    pairs. ``traces`` names the files of the first pair; ``ranks`` is of its head, whose rank 0 was
-    profiled, and `None` for a workload of one process.
+    pairs. ``traces`` names the files of the first pair.
     """
 
     causes: Annotated[tuple[Cause, ...], msgspec.Meta(max_length=MOST_CAUSES)] = ()
@@ -437,8 +417,6 @@ class Explanation(Struct, frozen=True, kw_only=True):
     pairs: Count = 0
     further: Count = 0
     varying: Count = 0
-    common_factor: Finite | None = None
     limits: StepLimits | None = None
     traces: Annotated[tuple[Name, ...], msgspec.Meta(max_length=2)] = ()
-    ranks: RankTimes | None = None
     trouble: Text = ""

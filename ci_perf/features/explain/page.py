@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from ci_perf.features.explain import limits_report, report
-from ci_perf.features.explain.answer import ExplainedWorkload, ExplainedWorkloads, StepChange
+from ci_perf.features.explain.answer import ExplainedWorkload, ExplainedWorkloads
 from ci_perf.features.explain.model import StepProfile
 from ci_perf.features.explain.report import Explained
 from ci_perf.report import units
@@ -43,8 +43,6 @@ def _of_workload(workload: ExplainedWorkload) -> Iterator[Phrase | Table]:
         yield from _explanation(of_row)
     if workload.explanation is not None:
         yield from _explanation(report.describe((workload.workload,), workload.explanation))
-        if workload.explanation.causes:
-            yield (_steps(workload.step),)
     if workload.limits is not None:
         first, *further = limits_report.describe_limits(workload.limits)
         yield (workload.workload, Words(": "), *first)
@@ -58,18 +56,6 @@ def _of_workload(workload: ExplainedWorkload) -> Iterator[Phrase | Table]:
 def _memory(workload: str, summary: str) -> Iterator[Phrase | Listing]:
     yield (Words("CUDA's memory in the last steps of "), workload, Words(", as torch sums it up:"))
     yield Listing(summary)
-
-
-def _steps(change: StepChange | None) -> Words:
-    """Say which change the shares are of, or why there are none."""
-    if change is None:
-        return Words("There are no shares: they need three pairs that timed unwatched steps.")
-    steps = units.both(units.seconds(change.base_s), units.seconds(change.head_s))
-    moved = units.change(change.ratio, change.interval.low, change.interval.high)
-    said = f"Unwatched steps of these {change.pairs} pairs took {steps}, {moved}"
-    if not change.is_resolved:
-        return Words(f"There are no shares: {said[0].lower()}{said[1:]}, which proves no change.")
-    return Words(f"{said}: the shares are of that.")
 
 
 def _operators(workload: str, profile: StepProfile) -> Iterator[Phrase | Table]:

@@ -13,7 +13,6 @@ from ci_perf.features.explain.model import (
     OperatorUse,
     ProfiledPair,
     ProfiledPairs,
-    ShareOfChange,
     StepProfile,
 )
 
@@ -47,11 +46,6 @@ def both(base, head, *, workload="w", trouble="", pairs=1):
     """So many pairs of the same two profiles; none where one is `None`."""
     pair = ProfiledPair(base=base, head=head) if base and head else None
     return ProfiledPairs(workload=workload, pairs=(pair,) * pairs if pair else (), trouble=trouble)
-
-
-def a_share(share, low, high):
-    """Part of a row's change, with its bounds."""
-    return ShareOfChange(share=share, low=low, high=high)
 
 
 def timed_pairs(base, head, *, workload="w", wander=(1.0, 1.004, 0.997)):

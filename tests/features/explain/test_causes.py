@@ -262,7 +262,8 @@ def test_the_step_time_is_explained_before_memory_and_a_gate_before_a_warning():
     time = a_change(verdict=Verdict.REGRESSED)
 
     assert attached(warning, time) == ["step_time_s"]
-    assert attached(memory, warning, time) == ["peak_allocated_bytes", "step_time_s"]
+    assert attached(memory, warning, time) == ["step_time_s"]
+    assert attached(memory) == ["peak_allocated_bytes"]
 
 
 def test_a_loss_is_explained_before_a_gain():

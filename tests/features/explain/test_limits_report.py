@@ -202,4 +202,3 @@ def test_says_which_rank_was_profiled_and_which_is_slower(own_s, rest):
     text = plain(limits_report.describe_ranks(ranks))
 
     assert text == f"Rank 0 of 3 was profiled{rest}"
-    assert text in plain(report.describe(("w",), Explanation(ranks=ranks)).note)
