@@ -6,7 +6,6 @@ import msgspec
 
 from ci_perf.model.base import (
     Amount,
-    Bytes,
     Count,
     Finite,
     Name,
@@ -20,7 +19,6 @@ from ci_perf.model.program import Digest, RelativePath
 MOST_OPERATORS = 500
 MOST_FUNCTIONS = 500
 MOST_CALLEES = 50
-MOST_ALLOCATIONS = 100
 MOST_PROFILED_PAIRS = 10
 # Fewer pairs do not tell a time from chance.
 FEWEST_PAIRS = 3
@@ -28,7 +26,6 @@ FEWEST_PAIRS = 3
 _MAX_CHARS = 200
 _MAX_PATH_CHARS = 1_000
 MOST_TIMED_OPERATORS = 200
-MOST_RANKS = 10_000
 
 # Why a device was idle. "data": the host was in the phase "data", or in a DataLoader.
 # "synchronisation": the host had waited until the queue was empty. "operators": it was in operators
@@ -103,47 +100,15 @@ class FunctionUse(Struct, frozen=True, kw_only=True):
     """How often a step calls a function of the repository, and what it takes itself, per step.
 
     ``own_s`` are the seconds of its own Python and of what it calls in libraries, but not of torch,
-    whose operators are timed by themselves. The function waits for ``waiting_s`` of them: in torch,
-    too, and mostly in the built-in function ``waits_in`` ("time.sleep"). Both are 25 % quantiles
-    over steps. ``phase`` is "data" for what a step calls in that phase. Torch is no callee.
+    whose operators are timed by themselves: the 25 % quantile over steps. ``phase`` is "data" for
+    what a step calls in that phase. Torch is no callee.
     """
 
     function: AuthorFunction
     calls: Amount
     phase: Text = ""
     own_s: Seconds | None = None
-    waiting_s: Seconds | None = None
-    waits_in: Text = ""
     callees: Annotated[tuple[Callee, ...], msgspec.Meta(max_length=MOST_CALLEES)] = ()
-
-
-class Allocation(Struct, frozen=True, kw_only=True):
-    """Bytes of tensors that operators at one line have made.
-
-    ``peak_bytes`` are those alive when all tensors together were largest, ``growth_bytes`` those
-    that each step leaves behind. ``in_build`` tells what `build` made from what steps made.
-    """
-
-    operator: Text
-    caller: AuthorFunction | None = None
-    line: Count = 0
-    in_build: bool = False
-    peak_bytes: Bytes
-    growth_bytes: Bytes = 0
-
-
-class MemoryUse(Struct, frozen=True, kw_only=True):
-    """The tensors of one launch by the lines that made them, largest first.
-
-    ``peak_bytes`` are all that were alive when they were largest; ``growth_bytes`` is what each
-    step leaves behind. ``cut`` is how many lines are missing, because there were too many. What
-    others than torch's operators allocate is not seen.
-    """
-
-    peak_bytes: Bytes
-    growth_bytes: Bytes = 0
-    allocations: Annotated[tuple[Allocation, ...], msgspec.Meta(max_length=MOST_ALLOCATIONS)] = ()
-    cut: Count = 0
 
 
 class OperatorTimes(Struct, frozen=True, kw_only=True):
@@ -215,17 +180,6 @@ class DeviceTimes(Struct, frozen=True, kw_only=True):
     other_devices: Count = 0
 
 
-class RankTimes(Struct, frozen=True, kw_only=True):
-    """How long each of several ranks works by itself in a step; a profile is that of rank 0.
-
-    ``own_s`` is in the order of the ranks: seconds of the workload's `local_step`, or, without one
-    on a CPU, CPU time of the thread that runs the step. Empty where neither is known.
-    """
-
-    world_size: Count
-    own_s: Annotated[tuple[Seconds, ...], msgspec.Meta(max_length=MOST_RANKS)] = ()
-
-
 class StepProfile(Struct, frozen=True, kw_only=True):
     """What one launch found. What differed between its steps is in ``varies``, and not counted.
 
@@ -233,13 +187,12 @@ class StepProfile(Struct, frozen=True, kw_only=True):
     where no function of the repository was on the stack, "calls of Net.forward (src/net.py)", or at
     last "and 12 more". ``cut`` is how many uses are missing, because there were too many.
     ``step_s`` is the median time of a step of this launch that nothing watched; a compiled step
-    runs eagerly in such a launch. ``memory`` is `None` where it was not followed. ``host`` and
-    ``device`` are of the trace of torch's profiler, which ``trace_file`` names where it was kept.
+    runs eagerly in such a launch. ``host`` and ``device`` are of the trace of torch's profiler,
+    which ``trace_file`` names where it was kept.
     Where somebody has asked for a snapshot of CUDA's memory, ``snapshot_file`` names it, and
-    ``memory_summary`` is the table of torch's allocator for the same steps. ``ranks`` is `None` for
-    a workload of one process. ``missing`` says why something is not there, by "step_s", "operators"
-    (their times), "functions" (theirs), "memory", "trace", "device", "ranks", "snapshot",
-    "trace_file", "snapshot_file" or "teardown".
+    ``memory_summary`` is the table of torch's allocator for the same steps. ``missing`` says why
+    something is not there, by "step_s", "operators" (their times), "functions" (theirs), "trace",
+    "device", "snapshot", "trace_file", "snapshot_file" or "teardown".
     ``absent`` is a sentence: why there is nothing; all else is empty then.
     """
 
@@ -247,13 +200,11 @@ class StepProfile(Struct, frozen=True, kw_only=True):
     step_s: Seconds | None = None
     operators: Annotated[tuple[OperatorUse, ...], msgspec.Meta(max_length=MOST_OPERATORS)] = ()
     functions: Annotated[tuple[FunctionUse, ...], msgspec.Meta(max_length=MOST_FUNCTIONS)] = ()
-    memory: MemoryUse | None = None
     host: HostTimes | None = None
     device: DeviceTimes | None = None
     trace_file: NameOrEmpty = ""
     snapshot_file: NameOrEmpty = ""
     memory_summary: Text = ""
-    ranks: RankTimes | None = None
     varies: tuple[Text, ...] = ()
     cut: Count = 0
     missing: dict[Name, Text] = {}
@@ -367,8 +318,7 @@ class StepLimit(Struct, frozen=True, kw_only=True):
     ``seconds`` are per profiled step, ``share`` is of the device's time, or of the step's without
     one; ``share_base`` is that of the base where two sides are compared. ``operator`` and ``call``
     are as in DeviceIdle. ``place`` and ``line`` are of the repository's function that dispatches
-    the operator, or that loads the data; `None` where none is known. ``waits_in`` is the built-in
-    function in which it waits.
+    the operator, or that loads the data; `None` where none is known.
     """
 
     reason: LimitReason
@@ -379,7 +329,6 @@ class StepLimit(Struct, frozen=True, kw_only=True):
     call: Text = ""
     place: AuthorFunction | None = None
     line: Count = 0
-    waits_in: Text = ""
     loader: LoaderKind = ""
     cures: tuple[Cure, ...] = ()
 

@@ -47,8 +47,6 @@ def _of_workload(workload: ExplainedWorkload) -> Iterator[Phrase | Table]:
         first, *further = limits_report.describe_limits(workload.limits)
         yield (workload.workload, Words(": "), *first)
         yield from further
-        if workload.profile is not None and workload.profile.ranks is not None:
-            yield limits_report.describe_ranks(workload.profile.ranks)
     if workload.trouble and workload.explanation is None:
         yield (workload.workload, Words(": "), Sentence(workload.trouble))
 

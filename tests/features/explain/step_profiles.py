@@ -64,7 +64,7 @@ def _scaled(step, by):
         operators=tuple(scale(use, "call_s") for use in step.operators),
         functions=tuple(
             msgspec.structs.replace(
-                scale(use, "own_s", "waiting_s"),
+                scale(use, "own_s"),
                 callees=tuple(scale(each, "seconds") for each in use.callees),
             )
             for use in step.functions
@@ -73,7 +73,7 @@ def _scaled(step, by):
 
 
 def a_called(function, calls=1.0, **more):
-    """A function and what it takes itself: `own_s`, `waiting_s`, `waits_in`, `callees`."""
+    """A function and what it takes itself: `own_s`, `callees`."""
     return FunctionUse(function=a_function(function), calls=calls, **more)
 
 

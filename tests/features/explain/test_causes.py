@@ -9,11 +9,9 @@ from hypothesis import strategies as st
 
 from ci_perf.features.explain import causes
 from ci_perf.features.explain.model import (
-    Allocation,
     AuthorFunction,
     Callee,
     FunctionUse,
-    MemoryUse,
     OperatorUse,
     ProfiledPair,
     ProfiledPairs,
@@ -324,18 +322,12 @@ uses = hostile(
 )
 callees = some(hostile(Callee, calls=calls), 3)
 called = hostile(FunctionUse, function=functions, calls=calls, callees=callees)
-memories = hostile(
-    MemoryUse,
-    allocations=some(hostile(Allocation, **anywhere), 6),
-    cut=st.sampled_from([0, 0, 2**60]),
-)
 steps = st.builds(
     StepProfile,
     steps=st.integers(0, 3),
     operators=some(uses, 12),
     functions=some(called, 8),
     step_s=st.none() | seconds,
-    memory=st.none() | memories,
     varies=some(texts, 3),
     cut=st.sampled_from([0, 0, 0, 2**60]),
     absent=st.sampled_from(["", "", "", "\x1b]"]),

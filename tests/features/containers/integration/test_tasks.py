@@ -208,9 +208,8 @@ def test_both_sides_are_profiled_in_a_container_as_in_a_child(of_torch, other_si
             msgspec.structs.replace(use, call_s=None) for use in here.operators
         ]
         assert all(use.call_s for use in there.operators)
-        assert there.memory == here.memory
         (wait,) = [use for use in there.functions if use.function.function == "wait"]
-        assert (wait.function.file, wait.waits_in) == ("it.py", "time.sleep")
+        assert wait.function.file == "it.py"
         assert there.trace_file == kept.name
         text = gzip.decompress(kept.read_bytes()).decode()
         assert "ProfilerStep#" in text
