@@ -2,7 +2,6 @@
 
 from ci_perf.features.explain.model import (
     Cure,
-    LimitedPart,
     LimitReason,
     StepLimit,
     StepLimits,
@@ -48,11 +47,6 @@ _CURES: dict[Cure, str] = {
     "graphs": "CUDA graphs, which launch a whole step at once: "
     "`torch.compile(mode='reduce-overhead')`",
 }
-
-
-def reason_text(reason: LimitReason, part: LimitedPart) -> Words:
-    """Name what keeps a device, or a step without one, from working."""
-    return Words((_REASONS if part == "device" else _REASONS_OF_HOST)[reason])
 
 
 def describe_limits(limits: StepLimits) -> list[Phrase]:
@@ -119,7 +113,8 @@ def _limit(limit: StepLimit, limits: StepLimits) -> Phrase:
         size = Words(f"{units.share(limit.share_base)} → {size}")
     else:
         size = Words(f"{size} ({units.seconds(limit.seconds)})")
-    said: list[str] = [Words(f"{size}: {reason_text(limit.reason, limits.part)}"), *_where(limit)]
+    reasons = _REASONS if limits.part == "device" else _REASONS_OF_HOST
+    said: list[str] = [Words(f"{size}: {reasons[limit.reason]}"), *_where(limit)]
     said += [Words(f". Try: {'; or '.join(_CURES[cure] for cure in limit.cures)}.")] * bool(
         limit.cures
     )

@@ -306,8 +306,6 @@ Cure = Literal[
     "python",
     "graphs",
 ]
-# Of a run without a device only the host's time is known.
-LimitedPart = Literal["device", "host", ""]
 
 MOST_LIMITS = 6
 
@@ -336,13 +334,14 @@ class StepLimit(Struct, frozen=True, kw_only=True):
 class StepLimits(Struct, frozen=True, kw_only=True):
     """What limits a step, most important first: by its share, or by how much that has grown.
 
+    ``part`` is whose time is shared out: without a device only the host's is known.
     ``busy`` is the share of the device's time in which it works, of the host's in which it runs
     operators (0 where no trace tells); ``busy_base`` that of the base. ``step_s`` is a profiled
     step of the host, or the device's time per step. ``absent`` is a sentence: why nothing is known;
     all else is empty then.
     """
 
-    part: LimitedPart = ""
+    part: Literal["device", "host", ""] = ""
     step_s: Seconds = 0.0
     busy: Amount = 0.0
     busy_base: Amount | None = None

@@ -160,17 +160,6 @@ def test_a_name_of_200_characters_and_a_command_for_many_workloads_stand_there_w
     assert re.findall("--workload (w+[0-9]+)", command) == names
 
 
-def test_says_what_a_step_waits_for_on_both_sides_and_what_to_try():
-    comparison, run, _ = page_shapes.with_waits()
-
-    text = page.render(comparison, run=run).replace("\xa0", " ")
-
-    assert "the GPU works: 90.0 → 45.0 % of the time of a step" in text
-    assert "starved by data: little → 45.0 % of the time of a step" in text
-    assert "Try: load the next batch while the step runs: a DataLoader with <code>num_" in text
-    assert "head: ended by signal 9 (SIGKILL)" in text
-
-
 def test_one_launch_is_a_mark_without_a_ground_and_without_groups_that_are_not_there():
     comparison, run, base = page_shapes.one_launch()
 
