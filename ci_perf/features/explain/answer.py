@@ -1,20 +1,17 @@
-"""What `ci-perf explain` answers: why workloads moved, or what limits them."""
+"""What `ci-perf explain` answers: how both sides of workloads differ, or what limits them."""
 
 from ci_perf.features.explain.model import Explanation, StepLimits, StepProfile
 from ci_perf.model.base import Name, Struct, Text
-from ci_perf.model.comparison import Change
 
 
 class ExplainedWorkload(Struct, frozen=True, kw_only=True):
-    """One workload. ``rows`` are those of a run that have an explanation.
+    """One workload, profiled for the question: no verdict is known.
 
-    ``explanation`` compares profiles that were taken for the question, and knows no verdict; `None`
-    without a base. ``profile`` is that of the head, ``limits`` what keeps its step from being
-    faster. ``trouble`` says why there is none of it.
+    ``explanation`` compares both sides, `None` without a base. ``profile`` is that of the head,
+    ``limits`` what keeps its step from being faster. ``trouble`` says why there is none of it.
     """
 
     workload: Name
-    rows: tuple[Change, ...] = ()
     explanation: Explanation | None = None
     profile: StepProfile | None = None
     limits: StepLimits | None = None

@@ -1,4 +1,4 @@
-"""The command that says why workloads moved, or what limits them: `explain`."""
+"""The command that profiles workloads now: `explain`."""
 
 from pathlib import Path
 from typing import Any, get_args
@@ -7,13 +7,12 @@ import click
 
 import ci_perf
 from ci_perf.cli import console, following, measure_options, options, reports
-from ci_perf.errors import UsageError
 from ci_perf.model import codec
 from ci_perf.model.task import Activity, Tracing
 
 
 @click.command("explain")
-@click.argument("names", nargs=-1, metavar="[RUN.json] [WORKLOAD]...")
+@click.argument("names", nargs=-1, metavar="[WORKLOAD]...")
 @measure_options.measuring(
     "against",
     "wait_s",
@@ -70,22 +69,15 @@ def explain_command(
     format: str | None,  # noqa: A002  the option's name, and that of its environment variable
     output: Path | None,
 ) -> None:
-    """Say why workloads moved, or what a step of them does and waits for.
+    """Say what a step of workloads does differently, or what it waits for.
 
-    With RUN.json, which `ci-perf check --against` wrote, explains what that run has profiled, and
-    launches nothing. Without a run, profiles the workloads now: with --against the merge base and
-    the head in turns, whatever their verdict; else the head alone. Nothing is judged: the exit code
-    is 0.
+    Profiles them now: with --against the merge base and the head in turns, whatever their verdict;
+    else the head alone. Nothing is judged: the exit code is 0.
     """
-    run, select = _run_file(names)
-    against = measuring["against"]
-    reports.check_target(None, output, inputs=[] if run is None else [run])
-    if run is not None and against is not None:
-        raise UsageError(f"--against {against}: expected none with {run}, which has its own base")
+    reports.check_target(None, output, inputs=[])
     explained = ci_perf.explain(
-        select,
+        names,
         **measuring,
-        run=run,
         tracing=Tracing(steps=steps, stacks=stacks, activities=activities),
         snapshot=snapshot,
         notify=console.say,
@@ -97,10 +89,3 @@ def explain_command(
     from ci_perf.features.explain import page
 
     reports.emit_page(page.build_page(explained, operators=operators), format, output)
-
-
-def _run_file(names: tuple[str, ...]) -> tuple[Path | None, tuple[str, ...]]:
-    """Tell the file of a run from names of workloads, which end with no ".json"."""
-    if names and names[0].endswith(".json"):
-        return Path(names[0]), names[1:]
-    return None, names

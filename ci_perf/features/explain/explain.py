@@ -1,14 +1,13 @@
-"""Say why workloads of a run moved, or profile them now: what they do, and what limits them."""
+"""Profile workloads now, and say what differs between both sides, or what limits a step."""
 
 import statistics
 import time
-from collections.abc import Collection, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 
 import msgspec
 
 from ci_perf import session
-from ci_perf.errors import CiPerfError, UsageError
+from ci_perf.errors import CiPerfError
 from ci_perf.features.explain import causes, limits
 from ci_perf.features.explain.answer import ExplainedWorkload, ExplainedWorkloads
 from ci_perf.features.explain.kept_files import (
@@ -19,64 +18,13 @@ from ci_perf.features.explain.kept_files import (
 )
 from ci_perf.features.explain.model import ProfiledPairs, StepProfile
 from ci_perf.features.explain.session import Explaining
-from ci_perf.gate import Notify, compare, measure
-from ci_perf.gate.commit_suite import RepositoryFolders
+from ci_perf.gate import Notify, measure
 from ci_perf.gate.options import MeasureOptions
-from ci_perf.model.comparison import Change
-from ci_perf.model.run import Run
 from ci_perf.model.task import Task
 from ci_perf.session import Listener, MachineChecks, base_tasks
 from ci_perf.session.machine import describe, held
 from ci_perf.session.runner import SessionRunner
 from ci_perf.system import signals
-
-
-def explain_run(
-    source: Run | Path,
-    select: Collection[str],
-    folders: RepositoryFolders,
-    *,
-    notify: Notify,
-) -> ExplainedWorkloads:
-    """Judge a run, and return what explains its rows; of the workloads `select`, all without any.
-
-    A workload is selected by its whole id, or by the part before the first dot. Raises
-    InvalidFileError and UsageError: no such workload in the run.
-    """
-    run, label = compare.read_run(source)
-    ids = dict.fromkeys(
-        (
-            *(each.workload for each in run.measured),
-            *(each.workload for each in run.failed),
-            *(each.workload for each in run.same),
-        )
-    )
-    names = {name: {name, name.partition(".")[0]} for name in ids}
-    for wanted in select:
-        if not any(wanted in known for known in names.values()):
-            known_names = ", ".join(names) or "none"
-            raise UsageError(f"{label}: no workload {wanted!r}; found: {known_names}")
-    comparison = compare.with_baselines(run, folders, label=label, fail_on=None, notify=notify)
-    rows = [row for row in comparison.rows if isinstance(row, Change) and row.explanation]
-    heads = {each.workload: each.pairs[0].head for each in run.profiled if each.pairs}
-    trouble = "the run did not profile it: its pairs prove no change, or --explain 0s was given"
-    if run.interleaved is None:
-        trouble = "the run was measured without --against: no base was profiled"
-    return ExplainedWorkloads(
-        suite=run.suite,
-        base=run.interleaved.source.commit or "" if run.interleaved else "",
-        workloads=tuple(
-            ExplainedWorkload(
-                workload=name,
-                rows=tuple(row for row in rows if row.workload == name),
-                profile=heads.get(name),
-                trouble="" if name in heads else trouble,
-            )
-            for name, known in names.items()
-            if known & set(select)
-            or not (select or (name not in heads and all(row.workload != name for row in rows)))
-        ),
-    )
 
 
 def explain_now(

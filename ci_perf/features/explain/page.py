@@ -10,17 +10,10 @@ from ci_perf.report import units
 from ci_perf.report.escape import Sentence, Words
 from ci_perf.report.tables import Listing, Page, Phrase, Table
 
-_NOTHING = Words(
-    "The run has profiled nothing: no pairs proved a change, or it was measured without --against. "
-    "Name a workload, without the run, to profile it now."
-)
-
 
 def build_page(explained: ExplainedWorkloads, *, operators: bool) -> Page:
     """Say it of every workload, in their order; with `operators`, list those of its step, too."""
     parts: list[Phrase | Table | Listing] = [_title(explained)]
-    if not explained.workloads:
-        parts.append((_NOTHING,))
     for workload in explained.workloads:
         parts += _of_workload(workload)
         if operators and workload.profile is not None:
@@ -39,8 +32,6 @@ def _title(explained: ExplainedWorkloads) -> Phrase:
 
 
 def _of_workload(workload: ExplainedWorkload) -> Iterator[Phrase | Table]:
-    for of_row in report.describe_rows(workload.rows):
-        yield from _explanation(of_row)
     if workload.explanation is not None:
         yield from _explanation(report.describe((workload.workload,), workload.explanation))
     if workload.limits is not None:

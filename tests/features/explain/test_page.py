@@ -2,9 +2,7 @@
 
 from ci_perf.features.explain import causes, page
 from ci_perf.features.explain.answer import ExplainedWorkload, ExplainedWorkloads
-from ci_perf.model.comparison import Change, Verdict
 from ci_perf.report import tables
-from tests.comparisons import a_change
 from tests.features.explain.step_profiles import a_step, a_use, both
 
 MORE = both(a_step(a_use()), a_step(a_use(calls=9)), workload="mlp")
@@ -23,21 +21,6 @@ def test_profiles_of_both_sides_are_compared_by_function():
     assert text.startswith("**1 workload of `smoke` explained, against `0123456789ab`**\n")
     assert "`mlp`: the only thing that a step does differently" in text
     assert "more: `aten::mm`" in text
-
-
-def test_rows_of_a_run_ask_why_they_moved():
-    (row,) = causes.attach_explanations(
-        [a_change(verdict=Verdict.REGRESSED, ratio=1.2, workload="mlp")], [MORE]
-    )
-
-    assert isinstance(row, Change)
-    text = shown(ExplainedWorkload(workload="mlp", rows=(row,)))
-
-    assert "Why `mlp` is 20.0 % slower" in text
-
-
-def test_a_run_that_has_profiled_nothing_says_so():
-    assert "The run has profiled nothing: no pairs proved a change" in shown()
 
 
 def test_what_has_no_profile_says_why():
