@@ -1,14 +1,13 @@
 """The command that profiles workloads now: `explain`."""
 
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import click
 
 import ci_perf
 from ci_perf.cli import console, following, measure_options, options, reports
 from ci_perf.model import codec
-from ci_perf.model.task import Activity, Tracing
 
 
 @click.command("explain")
@@ -24,24 +23,6 @@ from ci_perf.model.task import Activity, Tracing
         "turns."
     },
     budget_s={"default": 300.0, "help": "How long all profiling may take."},
-)
-@click.option(
-    "--steps",
-    type=click.IntRange(0, 1000),
-    default=0,
-    help="How many steps torch.profiler traces at most; by default as many as there is time for, "
-    "20 at most.",
-)
-@click.option(
-    "--stacks",
-    is_flag=True,
-    help="Put Python stacks into the traces: for people, as its times say little.",
-)
-@click.option(
-    "--activities",
-    type=click.Choice(get_args(Activity)),
-    multiple=True,
-    help="What torch.profiler traces; by default all that the device has.",
 )
 @click.option(
     "--snapshot",
@@ -61,9 +42,6 @@ def explain_command(
     *,
     measuring: dict[str, Any],
     names: tuple[str, ...],
-    steps: int,
-    stacks: bool,
-    activities: tuple[Activity, ...],
     snapshot: Path | None,
     operators: bool,
     format: str | None,  # noqa: A002  the option's name, and that of its environment variable
@@ -78,7 +56,6 @@ def explain_command(
     explained = ci_perf.explain(
         names,
         **measuring,
-        tracing=Tracing(steps=steps, stacks=stacks, activities=activities),
         snapshot=snapshot,
         notify=console.say,
         listener=following.listener(),

@@ -4,8 +4,6 @@ import statistics
 import time
 from collections.abc import Iterator
 
-import msgspec
-
 from ci_perf import session
 from ci_perf.errors import CiPerfError
 from ci_perf.features.explain import causes, limits
@@ -63,10 +61,7 @@ def explain_now(
                     clock=time.monotonic,
                     checkout=base,
                 )
-                tasks = {
-                    each.id: msgspec.structs.replace(runner.task(each, 0), tracing=options.tracing)
-                    for each in plan.workloads
-                }
+                tasks = {each.id: runner.task(each, 0) for each in plan.workloads}
                 explaining = Explaining(listener, runner.profile, clock=time.monotonic, files=files)
 
                 def find_sides(workload: str) -> tuple[Task, Task] | None:
