@@ -4,11 +4,12 @@
                                  [--results gpu-day.json] [--page gpu-day.md]
 
 The parts: *doctor* (`ci-perf doctor --deep`), *tests* (`pytest -m gpu`), *monitor* (what readings
-of the GPU cost a step), *planted* (a check of a branch that makes steps slower by 1, 2 and 5 %: a
-longer kernel, more products, one more host wait, one more copy) and *same* (a check of a branch
-that changes nothing, over one workload of each file of the suite standard). Both checks measure
-every workload, without baselines. A part that the results already have is kept, so a short lease
-can be used in pieces. What is left of the minutes is shared by the checks.
+of the GPU cost a step), *counts* (a check of a branch with one more host wait, one more copy, a
+CUDA graph less, a kernel more), *planted* (a check of a branch that makes steps slower by 1, 2 and
+5 %: a longer kernel, more products) and *same* (a check of a
+branch that changes nothing, over one workload of each file of the suite standard). These checks
+measure every workload, without baselines. A part that the results already have is kept, so a
+short lease can be used in pieces. What is left of the minutes is shared by the checks.
 
 The exit code is 1 where the doctor or a test fails, an unchanged step is called slower, or a
 planted change of 2 % or more is called unchanged.
@@ -67,6 +68,7 @@ def build(context):
     number = torch.zeros(1, device=context.device)
     page = torch.zeros(COPIED_BYTES, dtype=torch.uint8)
     extra = context.parameters["extra"]
+    graph = None
     share = context.parameters.get("percent", 0) / 100
 
     def multiply(count=PRODUCTS):
@@ -100,12 +102,25 @@ def build(context):
         elif extra == "products":
             multiply(round(PRODUCTS * share))
 
+    if extra == "graph" and on_gpu and not IS_HEAD:
+        add(ADDITIONS)  # nothing may be captured for the first time
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            add(ADDITIONS)
+
     def short_kernels():
+        if graph is not None:
+            graph.replay()
+            return
         add(ADDITIONS // 2)
         if IS_HEAD and extra == "wait":
             number.item()
         elif IS_HEAD and extra == "copy":
             page.to(context.device)
+        if extra == "split" and IS_HEAD:
+            number.add_(number.mul(2))
+        elif extra == "split":
+            number.add_(number, alpha=2)
         add(ADDITIONS // 2)
 
     return Workload(step=long_kernels if context.parameters["kernels"] == "long" else short_kernels)
@@ -120,9 +135,10 @@ matrix = { kernels = ["long"], extra = [EXTRAS], percent = [1, 2, 5] }
 [[suites.planted.workloads]]
 workload = "planted"
 matrix = { kernels = ["long"], extra = ["nothing"] }
-[[suites.planted.workloads]]
+[suites.counts]
+[[suites.counts.workloads]]
 workload = "planted"
-matrix = { kernels = ["short"], extra = ["nothing", "wait", "copy"] }
+matrix = { kernels = ["short"], extra = ["nothing", "wait", "copy", "graph", "split"] }
 """
 # A change that a check with a limit of 1 % has to find.
 FOUND_FROM = 0.02
@@ -253,7 +269,16 @@ def measure_monitor(device: str) -> dict[str, Any]:
 
 
 def check_planted(device: str, budget_s: float) -> dict[str, Any]:
-    """Check a branch whose steps do more than those of main."""
+    """Check a branch whose steps take longer than those of main."""
+    return _check_change(device, budget_s, "--suite", "planted", "--explain", EXPLAINED)
+
+
+def check_counts(device: str, budget_s: float) -> dict[str, Any]:
+    """Check a branch whose steps have the GPU do something else: counts need few pairs."""
+    return _check_change(device, budget_s, "--suite", "counts", "--explain", "0s")
+
+
+def _check_change(device: str, budget_s: float, *options: str) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as name:
         repository = Repository(Path(name))
         extras = '"sleep", "products"' if device != "cpu" else '"products"'
@@ -269,7 +294,7 @@ def check_planted(device: str, budget_s: float) -> dict[str, Any]:
             {"workloads/planted.py": PLANTED.replace("IS_HEAD = False", "IS_HEAD = True")}
         )
         repository.commit()
-        return check(repository, device, budget_s, "--explain", EXPLAINED)
+        return check(repository, device, budget_s, *options)
 
 
 def check_same(device: str, budget_s: float) -> dict[str, Any]:
@@ -344,13 +369,14 @@ PARTS: Mapping[str, Callable[[str, float], dict[str, Any]]] = {
     "doctor": ask_doctor,
     "tests": run_tests,
     "monitor": time_with_monitor,
+    "counts": check_counts,
     "planted": check_planted,
     "same": check_same,
 }
 # The most that a part may take of all minutes; a check also begins and explains beside its budget.
 SHARES = {"doctor": 0.1, "tests": 0.3, "monitor": 0.1}
 LEAST_S = 60.0
-CHECK_SHARES = {"planted": 0.45, "same": 0.75}
+CHECK_SHARES = {"counts": 0.1, "planted": 0.5, "same": 0.75}
 
 
 def find_problems(results: Mapping[str, Any]) -> list[str]:
@@ -366,7 +392,7 @@ def find_problems(results: Mapping[str, Any]) -> list[str]:
         for row in parts.get(part, {}).get("rows", ()):
             if row["metric"] != metrics.STEP_TIME.name:
                 continue
-            share = _planted_share(row["workload"]) if part == "planted" else 0.0
+            share = _planted_share(row["workload"]) if part != "same" else 0.0
             if share == 0 and row["verdict"] in worse:
                 problems.append(f"{part}: {row['workload']} is unchanged, and called slower")
             if (share or 0) >= FOUND_FROM and row["verdict"] == Verdict.UNCHANGED.value:
@@ -400,6 +426,7 @@ def page(results: Mapping[str, Any]) -> str:
         "doctor": _doctor_lines,
         "tests": _test_lines,
         "monitor": _monitor_lines,
+        "counts": _check_lines,
         "planted": _check_lines,
         "same": _check_lines,
     }
@@ -456,7 +483,10 @@ def _check_lines(part: Mapping[str, Any]) -> list[str]:
     ]
     for row in part["rows"]:
         is_time = row["metric"] == metrics.STEP_TIME.name
-        if not (is_time or (row.get("gate") and row["verdict"] != Verdict.UNCHANGED.value)):
+        is_counted = row["metric"] in {each.name for each in metrics.OF_PROFILE}
+        if not is_time and (
+            row["verdict"] == Verdict.UNCHANGED.value or not (row.get("gate") or is_counted)
+        ):
             continue
         interval = row.get("interval")
         cells = (

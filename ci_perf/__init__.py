@@ -95,20 +95,21 @@ def check(
     earlier runs (`add`, or files) count for the same commits. `checks_before` checks of the pull
     request share the chance of an alarm. A `command` is measured in the place of a suite:
     `command=["python", "train.py"]`, with the step times that it prints by `metric` ("step_ms=iter
-    .*time ([0-9.]+)ms") after the first `skip`, once `setup` has made each side ready.
+    .*time ([0-9.]+)ms") after the first `skip`, once `setup` has made each side ready. So are the
+    benchmarks of `pytest`: paths of test files or folders.
     """
-    from ci_perf.gate import arguments, check, check_fail_on, command_suite
+    from ci_perf.gate import arguments, check, check_fail_on, sources
     from ci_perf.session import Listener
 
     check_fail_on(fail_on)
-    heard = listener or Listener()
+    heard, say = listener or Listener(), notify or say_nothing
     top = arguments.root_of(root)
     asked = {"suite": suite, **options}
-    with command_suite.open_command(
-        top, command, asked, metric=metric, skip=skip, setup=setup
+    with sources.open_source(
+        top, asked, command=command, metric=metric, skip=skip, setup=setup, notify=say
     ) as by:
         measuring = arguments.measure_options(root, by)
-        return check.check(measuring, fail_on=fail_on, notify=notify or say_nothing, listener=heard)
+        return check.check(measuring, fail_on=fail_on, notify=say, listener=heard)
 
 
 def compare(

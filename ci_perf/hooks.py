@@ -39,17 +39,33 @@ class FeatureLauncher:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FeatureSource:
+    """Benchmarks that a check measures in the place of a suite, as `--NAME WORD …` asks.
+
+    ``open`` names a context manager: called with the root of the repository, the words, the
+    options of the measurement, ``setup`` (the command that makes a side ready) and ``notify``, it
+    provides these options with a suite of `OUTSIDE_SUITES`.
+    """
+
+    metavar: str
+    does: str
+    open: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Feature:
     """What a folder adds to the core.
 
     ``commands`` by name; ``functions`` of the Python API, as `ci_perf.NAME`; ``documents`` of which
-    `ci-perf schema` writes the JSON Schema; ``launchers`` by what `--runner` calls them.
+    `ci-perf schema` writes the JSON Schema; ``launchers`` by what `--runner` calls them;
+    ``sources`` by their option of `ci-perf check`.
     """
 
     commands: Mapping[str, FeatureCommand] = field(default_factory=dict)
     functions: Mapping[str, str] = field(default_factory=dict)
     documents: Mapping[str, str] = field(default_factory=dict)
     launchers: Mapping[str, FeatureLauncher] = field(default_factory=dict)
+    sources: Mapping[str, FeatureSource] = field(default_factory=dict)
 
 
 @functools.cache
@@ -78,6 +94,12 @@ def find_launchers() -> dict[str, FeatureLauncher]:
     """Return the launchers of all features, by what `--runner` calls them."""
     every = [feature.launchers for feature in find_features().values()]
     return {name: each for launchers in every for name, each in launchers.items()}
+
+
+def find_sources() -> dict[str, FeatureSource]:
+    """Return what all features measure in the place of a suite, by the name of its option."""
+    every = [feature.sources for feature in find_features().values()]
+    return {name: each for sources in every for name, each in sources.items()}
 
 
 def find_function(name: str) -> Any:  # noqa: ANN401  any function of the Python API

@@ -14,7 +14,7 @@ import msgspec
 from ci_perf.errors import InvalidFileError, UsageError
 from ci_perf.judging import launch_numbers, policy
 from ci_perf.model import codec, container, metrics
-from ci_perf.model.base import COMMAND_SUITE, Scalar
+from ci_perf.model.base import OUTSIDE_SUITES, Scalar
 from ci_perf.model.environment import Software
 from ci_perf.model.suite import (
     Entry,
@@ -59,7 +59,7 @@ def shipped(name: str) -> Path:
 
 def locate(suite: str, folder: Path) -> tuple[str, Path]:
     """Resolve "builtin:smoke" to the suite's name and the shipped folder, others to `folder`."""
-    if suite == COMMAND_SUITE:
+    if suite in OUTSIDE_SUITES:
         return suite.removeprefix(BUILTIN), folder
     if suite.startswith(BUILTIN):
         return suite.removeprefix(BUILTIN), shipped("workloads")

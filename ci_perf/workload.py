@@ -3,6 +3,10 @@
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ci_perf.model.process import WorkerResult
 
 Scalar = str | int | float | bool
 PhaseMaker = Callable[[str], contextlib.AbstractContextManager[None]]
@@ -50,9 +54,9 @@ class Workload:
     ends what ``build`` started (loader workers, say).
 
     ``loss`` returns the loss of the latest step as a float, ``output`` its result: a tensor, or
-    sequences and mappings of them. Both are called only outside the timed region, and make the
-    fingerprint by which a change of the numbers is noticed. ``varies`` says why they are not the
-    same in every process on one machine (a sentence; empty when they are).
+    sequences and mappings of them; `None` where it has none. Both are called only outside the timed
+    region, and make the fingerprint by which a change of the numbers is noticed. ``varies`` says
+    why they are not the same in every process on one machine (a sentence; empty when they are).
 
     ``precision`` names the peak that the step's FLOPs are compared with ("fp32", "tf32", "fp16",
     "bf16"; empty for none). ``parameter_count`` is the size of the model. ``local_step`` is the
@@ -60,7 +64,8 @@ class Workload:
 
     ``is_fresh``: each step is a program of its own, so nothing warms up, and only the clock watches
     it. ``reported_s`` returns the step times, in seconds, that the latest step has reported itself:
-    they stand for it.
+    they stand for it, unless there are none. ``add_report`` adds to the result of the launch what
+    else was reported.
     """
 
     step: Callable[[], object]
@@ -76,3 +81,4 @@ class Workload:
     local_step: Callable[[], object] | None = None
     is_fresh: bool = False
     reported_s: Callable[[], Sequence[float]] | None = None
+    add_report: "Callable[[WorkerResult], WorkerResult] | None" = None

@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 import ci_perf
+from ci_perf import hooks
 from ci_perf.cli import console, following, measure_options, options, reports
 from ci_perf.errors import ExitCode
 from ci_perf.gate import measure
@@ -54,28 +55,40 @@ class _CommandAtEnd(click.Command):
         return super().parse_args(ctx, args)
 
 
+def _add_sources(command: Any) -> Any:  # noqa: ANN401  what click decorates
+    """Add an option for each source of benchmarks that a feature brings."""
+    for name, source in hooks.find_sources().items():
+        command = click.option(
+            f"--{name}", multiple=True, metavar=source.metavar, help=source.does
+        )(command)
+    return command
+
+
 @click.command("check", cls=_CommandAtEnd, options_metavar="[OPTIONS]")
 @measure_options.measuring(*measure_options.CHECKING)
+@_add_sources
 @click.option(
     "--metric",
     default="",
     metavar="NAME_ms=REGEX",
     help="With -- COMMAND: the step times that the command prints, in s, ms or us, such as "
-    "'step_ms=iter .*time ([0-9.]+)ms'.  [default: (the time of the whole command)]",
+    "'step_ms=iter .*time ([0-9.]+)ms'. With --skip N, the first N do not count.  [default: (the "
+    "time of the whole command)]",
 )
 @click.option(
     "--skip",
     type=click.IntRange(0),
     default=0,
     metavar="N",
+    hidden=True,
     help="With --metric: how many times at the beginning do not count.",
 )
 @click.option(
     "--setup",
     default="",
     metavar="COMMAND",
-    help="With -- COMMAND: what makes a checkout ready, such as a link to data that git does not "
-    "know. A shell runs it once in each side.",
+    help="With -- COMMAND or --pytest: what makes a checkout ready, such as a link to data that "
+    "git does not know. A shell runs it once in each side.",
 )
 @options.fail_on(default=None)
 @options.run_output(default="run.json")
@@ -97,6 +110,7 @@ def check_command(
     output: Path,
     report: Path | None,
     comparison: Path | None,
+    **sources: Any,  # noqa: ANN401  the words of an option each
 ) -> int:
     """Measure, compare with the committed baselines, and report: what a CI types.
 
@@ -119,6 +133,7 @@ def check_command(
         files.check_target(target)
     checked = ci_perf.check(
         **measuring,
+        **sources,
         command=click.get_current_context().meta.get("command", ()),
         metric=metric,
         skip=skip,

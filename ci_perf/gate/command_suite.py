@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from ci_perf.errors import UsageError
-from ci_perf.gate.runners import LOCAL
 from ci_perf.measuring.command import parse_metric
 from ci_perf.model.base import COMMAND_SUITE
 
@@ -26,12 +25,13 @@ _SUITE = """schema_version = 1
 [suites.command]
 device = "cpu"
 [suites.command.protocol]
+processes = 1
 timeout_s = 3600.0
 block_min_s = 0.0
 timed_min_blocks = 1
 timed_min_s = 1.0
 timed_max_s = 5.0
-fingerprint_steps = 0
+fingerprint_steps = 1
 [[suites.command.workloads]]
 workload = "command"
 parameters = {{ command = {command}, metric = {metric}, skip = {skip} }}
@@ -44,32 +44,19 @@ def open_command(
     command: Sequence[str],
     options: Mapping[str, Any],
     *,
-    metric: str = "",
-    skip: int = 0,
-    setup: str = "",
+    metric: str,
+    skip: int,
+    setup: str,
 ) -> Iterator[Mapping[str, Any]]:
     """Provide options of a measurement with a command in the place of a suite, within.
 
-    Raises UsageError: no base to compare with, another device or runner, a path that is the head's
-    on both sides, or a metric that cannot be read.
+    Raises UsageError: another device, a path that is the head's on both sides, or a metric that
+    cannot be read.
     """
-    if not command:
-        if metric or skip or setup:
-            raise UsageError(
-                "--metric, --skip, --setup: expected -- COMMAND behind all options, found none"
-            )
-        yield options
-        return
-    if options.get("against") is None:
-        raise UsageError("-- COMMAND: expected --against REF, for a command has no baselines")
     if (device := options.get("device", "auto")) not in {"auto", "cpu"}:
         raise UsageError(
             f"-- COMMAND: expected --device cpu, found {device!r}: a command is timed by the clock "
             "of the host, whatever it runs on"
-        )
-    if (kind := getattr(options.get("runner"), "kind", LOCAL)) != LOCAL:
-        raise UsageError(
-            f"-- COMMAND: expected --runner {LOCAL}, found {kind}; let the command start it"
         )
     if options.get("select"):
         raise UsageError(f"-- COMMAND: expected no workloads, found {options['select'][0]!r}")

@@ -12,6 +12,7 @@ from ci_perf.judging.candidates import Candidate, Judgement
 from ci_perf.judging.metric_values import Sessions
 from ci_perf.judging.noisy_metrics import Decision, Needs, NoisyMetric
 from ci_perf.judging.policy import PAIRS_FOR_RANGES, Policy
+from ci_perf.model import metrics
 from ci_perf.model.comparison import (
     Change,
     Code,
@@ -59,14 +60,14 @@ def judge(
     number of this check among those of its pull request, ``sharing`` as `decide` has it.
     """
     noisy = [candidate for candidate in candidates if candidate.is_noisy]
-    metrics = [candidate.noisy() for candidate in noisy]
-    decisions = decide.decide(metrics, suspects=suspects, check=check, sharing=sharing)
-    by_history = _without_pairs(metrics) if any(map(unfit_pairs.why, noisy)) else decisions
+    timed = [candidate.noisy() for candidate in noisy]
+    decisions = decide.decide(timed, suspects=suspects, check=check, sharing=sharing)
+    by_history = _without_pairs(timed) if any(map(unfit_pairs.why, noisy)) else decisions
     judgements = [
         *(
             _of_noisy(candidate, metric.policy, *both)
             for candidate, metric, both in zip(
-                noisy, metrics, zip(decisions, by_history, strict=True), strict=True
+                noisy, timed, zip(decisions, by_history, strict=True), strict=True
             )
         ),
         *(_of_ranges(candidate) for candidate in candidates if not candidate.is_noisy),
@@ -202,13 +203,15 @@ def _of_ranges(candidate: Candidate) -> Judgement:
         change = _by_history(candidate, by_history)
     else:
         change = None
-    needs_pairs = not is_cleared and len(candidate.pairs) < PAIRS_FOR_RANGES
+    is_profiled = candidate.metric in metrics.OF_PROFILE
+    enough = metrics.PROFILED_LAUNCHES if is_profiled else PAIRS_FOR_RANGES
+    needs_pairs = not is_cleared and len(candidate.pairs) < enough
     return Judgement(
         candidate=candidate,
         change=change,
         is_suspect=not is_cleared,
         is_open=needs_pairs and candidate.may_get_pairs,
-        expected_pairs=float(PAIRS_FOR_RANGES - len(candidate.pairs)),
+        expected_pairs=float(enough - len(candidate.pairs)),
     )
 
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from ci_perf.judging import comparability, metric_values
 from ci_perf.judging.candidates import Candidate
 from ci_perf.model import metrics
-from ci_perf.model.base import COMMAND_SUITE, Scalar
+from ci_perf.model.base import OUTSIDE_SUITES, Scalar
 from ci_perf.model.comparison import Code, Uncompared, Verdict
 from ci_perf.model.metrics import Metric
 from ci_perf.model.program import SameProgram
@@ -134,11 +134,11 @@ def _missing(base: Subject) -> Uncompared:
 def _new(head: Subject, side: Summary) -> Iterator[Uncompared]:
     """Say that a workload was measured and has nothing to be compared with.
 
-    A command has no baseline, and is not new where pairs answer. The note says why its base could
-    not be launched, where that was tried. Where pairs answer, they have the numbers: those of
-    launches alone, of other minutes, would be a second step time.
+    A suite outside of the repository has no baseline, and nothing is new where pairs answer. The
+    note says why its base could not be launched, where that was tried. Where pairs answer, they
+    have the numbers: those of launches alone, of other minutes, would be a second step time.
     """
-    if side.suite == COMMAND_SUITE and _has_pairs(head):
+    if side.suite in OUTSIDE_SUITES and _has_pairs(head):
         return
     note = head.paired.failure if head.paired else ""
     numbers = {} if _has_pairs(head) else metric_values.centres(head)

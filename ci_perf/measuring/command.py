@@ -6,14 +6,22 @@ steps that the command reports itself.
 
 import collections
 import math
+import os
 import re
 import shlex
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import islice
+from pathlib import Path
 
+import msgspec
+
+from ci_perf.model.process import WorkerResult
+from ci_perf.model.step_report import REPORT_VARIABLE, StepReport
+from ci_perf.system import files
 from ci_perf.workload import Context, Workload
 
 # Of what a command prints, where it fails.
@@ -32,21 +40,29 @@ def build(context: Context) -> Workload:
         step=program.run,
         item_unit="run" if not program.metric else "step",
         is_fresh=True,
-        reported_s=program.find_step_times if program.metric else None,
+        output=program.find_losses,
+        reported_s=program.find_step_times,
+        add_report=program.add_report,
     )
 
 
 @dataclass
 class RepeatedCommand:
-    """A command that is run again and again, and the step times that it printed last."""
+    """A command that is run again and again, and what it has printed or reported last.
+
+    The step times that it prints count before those that a loop of it reports.
+    """
 
     command: list[str]
     metric: str
     skip: int
     _step_times_s: list[float] = field(default_factory=list)
+    _report: StepReport | None = None
 
     def run(self) -> None:
-        """Run it to its end. Raises RuntimeError: it cannot be started, or ends with another code.
+        """Run it to its end.
+
+        Raises RuntimeError: it cannot be started, ends with another code, or its loop too early.
 
         Its output goes to a file: a pipe would end only with all that it leaves behind.
         """
@@ -54,10 +70,15 @@ class RepeatedCommand:
         last: collections.deque[str] = collections.deque(maxlen=_LAST_LINES)
         times_s: list[float] = []
         shown = shlex.join(self.command)
-        with tempfile.TemporaryFile("w+", errors="replace") as output:
+        with (
+            tempfile.TemporaryDirectory(prefix="ci-perf-report-") as folder,
+            tempfile.TemporaryFile("w+", errors="replace") as output,
+        ):
+            report = Path(folder, "report.json")
             try:
                 ended = subprocess.run(
                     self.command,
+                    env={**os.environ, REPORT_VARIABLE: str(report)},
                     stdin=subprocess.DEVNULL,
                     stdout=output,
                     stderr=subprocess.STDOUT,
@@ -70,6 +91,7 @@ class RepeatedCommand:
                 last.append(line)
                 if pattern is not None and (match := pattern.search(line)):
                     times_s.append(_read_time(match[1], line) * unit_s)
+            self._report = files.read(report, StepReport) if report.exists() else None
         if ended.returncode:
             sys.stdout.writelines(last)
             raise RuntimeError(f"{shown}: expected exit code 0, found {ended.returncode}")
@@ -80,10 +102,31 @@ class RepeatedCommand:
                 f"{shown}: expected more than {self.skip} lines with {pattern.pattern!r}, "
                 f"found {len(times_s)}"
             )
+        if self._report is not None and not self._report.steps_s:
+            raise RuntimeError(
+                f"{shown}: expected {self._report.asked} steps of its loop, found "
+                f"{self._report.ended}; ask for fewer: ci_perf.steps(…, warmup=, steps=)"
+            )
 
     def find_step_times(self) -> list[float]:
-        """Return the step times that the last run has printed, in seconds."""
-        return self._step_times_s
+        """Return the step times that the last run has printed or reported, in seconds."""
+        return self._step_times_s or list(self._report.steps_s if self._report else ())
+
+    def find_losses(self) -> Sequence[float] | None:
+        """Return the losses that the loop of the last run has reported, `None` without any."""
+        return (self._report.losses if self._report else ()) or None
+
+    def add_report(self, result: WorkerResult) -> WorkerResult:
+        """Add what the loop of the last run has reported beside its times."""
+        report = self._report
+        if report is None:
+            return result
+        process = result.process
+        memory = msgspec.structs.replace(process.memory, device=report.device_memory)
+        process = msgspec.structs.replace(process, memory=memory, compiles=report.compiles)
+        return msgspec.structs.replace(
+            result, items_per_step=report.items_per_step, item_unit="item", process=process
+        )
 
 
 def _read_time(text: str, line: str) -> float:

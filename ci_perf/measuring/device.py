@@ -226,7 +226,7 @@ class CpuDevice:
 
 
 class ReportedSteps(CpuDevice):
-    """A CPU on which a step is as long as the program that it runs has reported."""
+    """A CPU on which a step is as long as the program that it runs has reported, where it has."""
 
     def __init__(self, reported_s: Callable[[], Sequence[float]]) -> None:
         super().__init__()
@@ -234,14 +234,16 @@ class ReportedSteps(CpuDevice):
 
     def time_block(self, step: Step, count: int) -> Block:
         """Run `count` programs; the block is the median of all that they have reported."""
-        steps_s: list[float] = []
+        reported: list[float] = []
 
         def run_reporting() -> None:
             step()
-            steps_s.extend(self._reported_s())
+            reported.extend(self._reported_s())
 
         block = super().time_block(run_reporting, count)
-        return Block(step_s=statistics.median(steps_s), steps_s=tuple(steps_s), cpu_s=block.cpu_s)
+        if not reported:
+            return block
+        return Block(step_s=statistics.median(reported), steps_s=tuple(reported), cpu_s=block.cpu_s)
 
 
 class CudaDevice:

@@ -38,7 +38,8 @@ def take(
                 return Fingerprint(varies=workload.varies, absent=reason)
         if workload.loss is not None:
             losses.append(user_code.finite(workload.loss(), "loss"))
-    sums = checksums(workload.output()) if workload.output is not None else ()
+    result = workload.output() if workload.output is not None else None
+    sums = checksums(result) if result is not None else ()
     return Fingerprint(losses=tuple(losses), checksums=sums, varies=workload.varies)
 
 

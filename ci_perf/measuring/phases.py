@@ -30,6 +30,7 @@ from ci_perf.measuring.distributed import Group
 from ci_perf.measuring.instruments import Instruments, Stopwatch, TimeLeft
 from ci_perf.measuring.monitor import Marks
 from ci_perf.measuring.step_phases import Watcher
+from ci_perf.model import metrics
 from ci_perf.model.base import Scalar
 from ci_perf.model.process import Phase, Process, Warmup, Work, WorkerResult
 from ci_perf.model.suite import PlannedWorkload
@@ -236,8 +237,9 @@ class AfterTiming:
         with stopwatch.phase(Phase.COUNTERS):
             if not self.workload.is_fresh:
                 process = self._with_counters(process, watcher)
-                keep_so_far("device_work")  # torch's profiler has crashed processes
-                process = self._with_device_work(process)
+                if self.todo.index < metrics.PROFILED_LAUNCHES:
+                    keep_so_far("device_work")  # torch's profiler has crashed processes
+                    process = self._with_device_work(process)
         keep_so_far()
         with stopwatch.phase(Phase.TEARDOWN):
             self.instruments.take("teardown", self._tear_down, steps=0)
@@ -296,7 +298,7 @@ class AfterTiming:
 
     def _result(self, process: Process, held: dict[str, Scalar]) -> WorkerResult:
         epoch = self.workload.items_per_epoch
-        return WorkerResult(
+        result = WorkerResult(
             items_per_step=float(self.workload.items_per_step),
             items_per_epoch=None if epoch is None else float(epoch),
             item_unit=self.workload.item_unit,
@@ -304,3 +306,5 @@ class AfterTiming:
             knobs=held,
             process=process,
         )
+        add_report = self.workload.add_report
+        return result if add_report is None else add_report(result)

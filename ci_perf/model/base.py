@@ -31,8 +31,10 @@ Statistic = Literal["median", "p25", "min"]
 # As taskset and the engines of containers spell it: "0-3,8".
 CPU_LIST = r"^([0-9]{1,5}([-,][0-9]{1,5})*)?(?!\n)$"
 CpuList = Annotated[str, msgspec.Meta(max_length=200, pattern=CPU_LIST)]
-# The suite of `ci-perf check -- COMMAND`, which has no baselines.
+# Suites of a check that needs none in the repository, and how each is asked for. They have no
+# baselines.
 COMMAND_SUITE = "builtin:command"
+OUTSIDE_SUITES = {COMMAND_SUITE: "-- COMMAND", "builtin:pytest": "--pytest PATH"}
 # A suite of the repository, or one that ships with ci-perf: "smoke", "builtin:smoke".
 SuiteName = Annotated[
     str,

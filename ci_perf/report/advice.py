@@ -7,7 +7,7 @@ from enum import Enum
 from ci_perf.judging import signs
 from ci_perf.judging.policy import LOOKS
 from ci_perf.model import samples
-from ci_perf.model.base import COMMAND_SUITE
+from ci_perf.model.base import OUTSIDE_SUITES
 from ci_perf.model.comparison import (
     Change,
     Code,
@@ -106,12 +106,12 @@ def _find_topics(comparison: Comparison) -> Iterator[tuple[Row, Topic]]:
         for row in comparison.rows
         if severity_of(row) in _BLAMES and row.code is not Code.NUMERICS_VARY
     }
-    is_command = comparison.suite == COMMAND_SUITE
+    is_outside = comparison.suite in OUTSIDE_SUITES
     topics = [
         (row, topic)
         for row in table_rows.worst_first(comparison.rows)
         if (topic := find_topic(row, comparison)) is not None
-        and not (topic in _ACCEPTING and (is_command or row.workload in blamed))
+        and not (topic in _ACCEPTING and (is_outside or row.workload in blamed))
     ]
     first: dict[str, Topic] = {}
     for topic in _EXCLUSIVE:
@@ -214,7 +214,7 @@ def _gather_values(rows: list[Row], comparison: Comparison) -> dict[str, object]
         "commands": commands,
         "sentence": Sentence,
         "accept": accept,
-        "is_command": comparison.suite == COMMAND_SUITE,
+        "is_outside": comparison.suite in OUTSIDE_SUITES,
         "in_turns": functools.partial(commands.check_by_pairs, rows, comparison),
         "is_kept": _is_kept(rows, comparison),
         "counts": phrases.joined((phrases.metric_title(name),) for name in dict.fromkeys(counted)),

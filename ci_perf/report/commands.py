@@ -5,7 +5,7 @@ import re
 import shlex
 from collections.abc import Iterable
 
-from ci_perf.model.base import COMMAND_SUITE
+from ci_perf.model.base import COMMAND_SUITE, OUTSIDE_SUITES
 from ci_perf.model.comparison import Comparison, Row, is_of_workload
 from ci_perf.report import phrases
 from ci_perf.report.escape import Command, clean
@@ -43,14 +43,14 @@ def check_by_pairs(
     minutes = math.ceil(2 * interleaved.budget_s / 60) if interleaved else 0
     budget = ["--budget", f"{minutes}m"] if longer and minutes else []
     which = ["ci-perf", "check"]
-    is_command = comparison.suite == COMMAND_SUITE
-    if not is_command:
-        which += [*_few(rows), "--suite", quoted(comparison.suite)]
+    outside = OUTSIDE_SUITES.get(comparison.suite)
+    which += [] if comparison.suite == COMMAND_SUITE else _few(rows)
+    which += [] if outside else ["--suite", quoted(comparison.suite)]
     which += _runner(comparison)
     wait = ["--wait", _LONG_WAIT] if patient else []
     against = ["--against", _ref(comparison)]
-    if is_command:
-        return _line(*which, *against, *budget, *wait, "--", "COMMAND")
+    if outside:
+        return _line(*which, *against, *budget, *wait, *outside.split())
     return _line(*which, *against, *budget, *wait, *_baselines(comparison))
 
 

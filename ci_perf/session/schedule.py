@@ -1,8 +1,9 @@
 """Which workloads the base is launched for, whose pair is next, and what a budget allows.
 
 Depth first: two pairs of one suspect before any of the next one, or six of one that is expected to
-need them, and whatever is expected to be decided in the fewest seconds first, so that a small
-budget answers as many questions as it can.
+need them. Then each goes on to its next look without a pause, and whatever is expected to be
+decided in the fewest seconds comes first, so that a small budget answers as many questions as it
+can.
 """
 
 import math
@@ -70,8 +71,11 @@ class Waiting:
 
     @property
     def stage(self) -> int:
-        """What comes first: a first turn that has begun, then new ones, then look after look."""
-        if 0 < self.pairs < self.at_once:
+        """What comes first: what is on its way to a look, then new ones, then look after look.
+
+        So a budget that is too small for all decides some, and leaves the others as they are.
+        """
+        if self.pairs not in {0, self.at_once, *LOOKS}:
             return -1
         return 0 if not self.pairs else 1 + bisect_right(LOOKS, self.pairs)
 

@@ -49,7 +49,7 @@ def run(tmp_path_factory):
         project.workload(name, body, build="")
     project.suite("busy", "greedy", "idle")
 
-    done = project.run("run", "--device", "cuda", "--processes", "1")
+    done = project.run("run", "--device", "cuda", "--processes", "3")
 
     assert done.code == 3, done.err
     return files.read(project.root / "run.json", Run)
@@ -71,6 +71,18 @@ def test_a_step_of_many_small_kernels_is_launch_bound(measured):
     timed = measured["idle"].timed
 
     assert min(timed.issue_s) > 0.5 * min(timed.block_s)
+
+
+def test_the_first_launches_count_what_a_step_makes_the_gpu_do(run):
+    """To start the profiler takes as long as the rest of a short launch."""
+    works = {
+        each.workload: [process.device_work for process in each.processes] for each in run.measured
+    }
+
+    assert [work and work.launched for work in works["idle"]] == [200, 200, None]
+    assert [work and work.host_waits for work in works["idle"]] == [0, 0, None]
+    assert works["busy"][0] == works["busy"][1]
+    assert works["busy"][2] is None
 
 
 def test_device_memory_is_what_the_workload_holds(measured):

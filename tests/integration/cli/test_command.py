@@ -43,7 +43,7 @@ def checked(git, *options, command=(sys.executable, "program.py"), **environment
     )
     file = git.root.parent / "comparison.json"
     rows = json.loads(file.read_text())["rows"] if file.exists() else []
-    return done, {row["metric"]: row for row in rows}
+    return done, {row.get("metric", "numerics"): row for row in rows}
 
 
 def test_a_slower_command_is_proven_without_suite_and_baseline(repository):
@@ -139,3 +139,34 @@ def test_each_side_imports_its_own_package_where_an_install_names_the_head(repos
 
     assert done.code == ExitCode.REGRESSED, done.err
     assert rows["step_time_s"]["ratio"] == pytest.approx(2)
+
+
+def test_the_steps_of_a_loop_are_the_steps_of_the_command(repository):
+    program = """
+import time, ci_perf, pace
+for number in ci_perf.steps(range(1000), warmup=2, steps=10, items=4):
+    time.sleep(pace.S)
+    ci_perf.record(loss=1 / (1 + number))
+"""
+    repository.ask("switch", "--quiet", "main")
+    repository.commit(program_py=program)
+    repository.ask("switch", "--quiet", "-C", "branch")
+    repository.commit(pace_py="S = 0.010\n")
+
+    done, rows = checked(repository)
+
+    assert done.code == ExitCode.REGRESSED, done.err
+    assert rows["step_time_s"]["head"] == pytest.approx(0.01, rel=0.2)
+    assert rows["numerics"]["verdict"] == "unchanged"
+    assert "items/s" in done.out
+
+
+def test_a_loop_that_ends_too_early_is_no_measurement(repository):
+    program = "import ci_perf\nfor number in ci_perf.steps(range(5)): pass"
+    repository.commit(program_py=program)
+
+    done, rows = checked(repository)
+
+    assert done.code == ExitCode.NO_ANSWER, done.err
+    assert rows[""]["verdict"] == "failed"
+    assert "expected 70 steps of its loop, found 5" in done.err

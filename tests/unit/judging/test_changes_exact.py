@@ -111,6 +111,21 @@ def test_an_exact_suspect_is_launched_as_often_as_the_first_look_asks():
     assert said(judged(history, enough), "peak_allocated_bytes")[0] is Verdict.REGRESSED
 
 
+def test_a_profile_of_the_gpu_asks_for_no_more_pairs_than_have_one():
+    """Later launches are not profiled: their pairs would be launched for nothing."""
+    waits = DeviceWork(launched=10, host_waits=1)
+    history = [a_run(a_measured("w", *STEADY, device_work=DeviceWork(launched=10)))] * 3
+    head = a_run(a_measured("w", *STEADY, device_work=waits))
+
+    def with_pairs(count):
+        pair = a_pair(1e-3, 1e-3, device_work=waits, base={"device_work": DeviceWork(launched=10)})
+        return in_turns(head, [pair] * count)
+
+    assert undecided(history, with_pairs(1))[0] == ("w",)
+    assert undecided(history, with_pairs(2))[0] == ()
+    assert said(judged(history, with_pairs(2)), "host_waits")[0] is Verdict.REGRESSED
+
+
 def test_what_is_noisy_and_judged_by_ranges_needs_as_many_pairs_as_the_first_look():
     """One pair of an A/A run differs as launches do: it proves nothing."""
     wait = Limit(relative=0.05, gate=True)

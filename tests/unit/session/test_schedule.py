@@ -35,6 +35,17 @@ def test_after_two_pairs_each_they_go_on_one_after_the_other_from_look_to_look()
     assert turns == ["b"] * 2 + ["a"] * 2 + ["b"] * 4 + ["a"] * 7
 
 
+def test_what_is_on_its_way_to_a_look_reaches_it_whatever_its_pairs_say():
+    """Expected pairs change with each pair: ten suspects had two or three pairs, and no verdict."""
+    waiting = {
+        "begun": Waiting(pairs=3, expected=40.0, launch_s=1.0),
+        "cheap": Waiting(pairs=2, expected=1.0, launch_s=1.0),
+        "new": Waiting(pairs=0, expected=2.0, launch_s=1.0),
+    }
+
+    assert schedule.next_workload(waiting) == "begun"
+
+
 def test_among_equals_the_worst_one_is_the_first():
     assert played({"worst": 2, "other": 2})[0] == "worst"
 

@@ -1,0 +1,200 @@
+"""The steps of a training loop, timed in its own process and written for the launch that waits.
+
+Outside of a check nothing is timed: the loop runs as it is written.
+"""
+
+import atexit
+import math
+import os
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+from ci_perf.model import codec
+from ci_perf.model.process import CompileCounts, DeviceMemory
+from ci_perf.model.step_report import REPORT_VARIABLE, StepReport
+
+T = TypeVar("T")
+_WARMUP, _STEPS = 20, 50
+# Of the whole loop: they are compared between the sides, as far as both have them.
+_MOST_LOSSES = 100
+
+
+class StepRecorder:
+    """Times the iterations of a loop, and writes a report once it has all, or when Python ends.
+
+    ``warmup`` iterations come before the ``steps`` that are timed; each counts ``items``.
+    """
+
+    def __init__(self, path: Path, warmup: int, steps: int, items: float) -> None:
+        for name, value, least in (("warmup", warmup, 1), ("steps", steps, 1)):
+            if value < least:
+                raise ValueError(f"{name}: expected a number from {least} on, found {value!r}")
+        self._path = path
+        self._warmup, self._steps, self._items = warmup, steps, items
+        self._ended = 0
+        self._times_s: list[float] = []
+        self._since: Any = None
+        self._events: list[tuple[Any, Any]] = []
+        self._losses: list[Any] = []
+        self.is_open = False
+        self.is_done = False
+        atexit.register(self._write)
+
+    def begin(self) -> None:
+        """Start the clock of an iteration; what came since the last one belongs to none."""
+        if not self.is_done and self._ended >= self._warmup:
+            self._since = self._read()
+
+    def end(self) -> bool:
+        """End an iteration, and begin the next one. Return whether all are done."""
+        if self.is_done:
+            return True
+        self._ended += 1
+        if self._ended == self._warmup:
+            _synchronize()
+            _reset_peaks()
+        if self._since is not None:
+            self._keep(self._since, self._read())
+        if self._ended == self._warmup + self._steps:
+            self._finish()
+            return True
+        self.begin()
+        return False
+
+    def record_loss(self, loss: object) -> None:
+        """Keep a loss, a number or a tensor of one; it is read when the loop has ended."""
+        if not self.is_done and len(self._losses) < _MOST_LOSSES:
+            self._losses.append(loss.detach() if hasattr(loss, "detach") else loss)
+
+    def _read(self) -> Any:  # noqa: ANN401  an event of torch, or seconds
+        """Return a moment: an event in the stream of a GPU in use, else the time of the host.
+
+        An event waits for nothing, so the loop goes on as it is written.
+        """
+        torch = _find_cuda()
+        if torch is None:
+            return time.perf_counter()
+        event = torch.cuda.Event(enable_timing=True)
+        event.record()
+        return event
+
+    def _keep(self, since: Any, now: Any) -> None:  # noqa: ANN401  as `_read`
+        if isinstance(now, float):
+            self._times_s.append(now - since)
+        else:
+            self._events.append((since, now))
+
+    def _finish(self) -> None:
+        self.is_done = True
+        _synchronize()
+        self._times_s += [since.elapsed_time(now) / 1000 for since, now in self._events]
+        self._events.clear()
+        self._write()
+
+    def _write(self) -> None:
+        """Write what there is, once; of several ranks, the first one does."""
+        if os.environ.get("RANK", "0") not in {"", "0"} or self._path.exists():
+            return
+        report = StepReport(
+            asked=self._warmup + self._steps,
+            ended=self._ended,
+            steps_s=tuple(self._times_s) if self.is_done else (),
+            items_per_step=float(self._items),
+            losses=tuple(filter(math.isfinite, map(float, self._losses))),
+            device_memory=_read_device_memory(),
+            compiles=_count_compiles(),
+        )
+        self._path.write_text(codec.encode(report), encoding="utf-8")
+
+
+_recorder: StepRecorder | None = None
+
+
+def open_recorder(warmup: int, steps: int, items: float) -> StepRecorder | None:
+    """Return what times the loop of this process; `None` outside of a check.
+
+    Loops in a row are one: epochs go on counting.
+    """
+    global _recorder  # noqa: PLW0603  one loop of a process, whoever asks
+    if _recorder is None and (path := os.environ.get(REPORT_VARIABLE)):
+        _recorder = StepRecorder(Path(path), warmup, steps, items)
+    return _recorder
+
+
+def steps(
+    batches: Iterable[T], *, warmup: int = _WARMUP, steps: int = _STEPS, items: float = 1
+) -> Iterable[T]:
+    """Return what a loop goes through; in a check, the loop ends once it has been timed.
+
+        for batch in ci_perf.steps(loader, warmup=20, steps=50, items=batch_size):
+
+    `warmup` iterations come first, then `steps` are timed from batch to batch, with the loading of
+    data; each does `items` of work. Loops in a row, such as epochs, are one. Outside of a check
+    these are `batches` themselves.
+
+    Raises RuntimeError: another loop is still going on; ValueError: a number below 1.
+    """
+    recorder = open_recorder(warmup, steps, items)
+    return batches if recorder is None else _go_through(batches, recorder)
+
+
+def _go_through(batches: Iterable[T], recorder: StepRecorder) -> Iterator[T]:
+    if recorder.is_open:
+        raise RuntimeError("ci_perf.steps: expected one loop at a time, found one within another")
+    if recorder.is_done:
+        return
+    recorder.is_open = True
+    try:
+        recorder.begin()
+        for batch in batches:
+            yield batch
+            if recorder.end():
+                return
+    finally:
+        recorder.is_open = False
+
+
+def record(*, loss: object) -> None:
+    """Keep the loss of a step, a number or a tensor of one: base and head are compared by it.
+
+    Outside of a check, nothing is done.
+    """
+    if _recorder is not None:
+        _recorder.record_loss(loss)
+
+
+def _find_cuda() -> Any:  # noqa: ANN401  the module
+    """Return torch where it uses a GPU in this process, `None` else."""
+    torch = sys.modules.get("torch")
+    return torch if torch is not None and torch.cuda.is_initialized() else None
+
+
+def _synchronize() -> None:
+    if (torch := _find_cuda()) is not None:
+        torch.cuda.synchronize()
+
+
+def _reset_peaks() -> None:
+    if (torch := _find_cuda()) is not None:
+        torch.cuda.reset_peak_memory_stats()
+
+
+def _read_device_memory() -> DeviceMemory | None:
+    """Return the peaks of torch's allocator since the warm-up."""
+    if _find_cuda() is None:
+        return None
+    from ci_perf.measuring.device import highest, open_device
+
+    return highest(open_device("cuda").memory())
+
+
+def _count_compiles() -> CompileCounts | None:
+    """Return what torch.compile has done in this process, where it was used."""
+    if "torch._dynamo.utils" not in sys.modules:
+        return None
+    from ci_perf.measuring.counters import count_compiles
+
+    return count_compiles("empty")

@@ -1,0 +1,109 @@
+"""The benchmarks of a checkout, by their node ids: found by a process of pytest, and named."""
+
+import collections
+import hashlib
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from ci_perf.errors import UsageError
+
+_COLLECTOR = "ci_perf.features.pytest_benchmarks.collector"
+_UNSAFE = re.compile(r"[^A-Za-z0-9_=+-]+")
+# A baseline's file ends at 200 characters.
+_MOST_NAME_CHARS = 150
+_DIGEST_CHARS = 8
+_LAST_LINES = 30
+# How pytest ends that is interrupted, fails itself, or cannot be called so.
+_BEFORE_TESTS = {2, 3, 4}
+
+
+class CollectedTest(msgspec.Struct, frozen=True, kw_only=True):
+    """A test by its node id, and how it went when it was run once.
+
+    ``outcome`` is "found" of one that may measure something and was not run to its end, "passed" of
+    one that measures something, else "unused"; "failed"; "skipped", also of one that is expected to
+    fail.
+    """
+
+    node: str
+    outcome: str
+    reason: str = ""
+
+
+def collect_tests(
+    root: Path, python_path: Sequence[str], paths: Sequence[str]
+) -> list[CollectedTest]:
+    """Run each test below `paths` once, and return what is known of each, in pytest's order.
+
+    Raises UsageError: pytest finds no test, or ends before it has begun.
+    """
+    sources = [str(root), *(str(root / folder) for folder in python_path)]
+    inherited = os.environ.get("PYTHONPATH")
+    path = os.pathsep.join([*sources, *([inherited] if inherited else [])])
+    with tempfile.TemporaryDirectory(prefix="ci-perf-pytest-") as folder:
+        file = Path(folder, "tests.jsonl")
+        ended = subprocess.run(
+            [sys.executable, "-P", "-m", _COLLECTOR, str(file), *paths],
+            cwd=root,
+            env={**os.environ, "PYTHONPATH": path},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            check=False,
+        )
+        lines = file.read_bytes().splitlines() if file.exists() else []
+    decoder = msgspec.json.Decoder(CollectedTest)
+    tests = {test.node: test for test in map(decoder.decode, lines)}  # the last line counts
+    has_run = any(test.outcome not in {"found", "unused"} for test in tests.values())
+    if not tests or (ended.returncode in _BEFORE_TESTS and not has_run):
+        said = "\n".join(ended.stdout.splitlines()[-_LAST_LINES:])
+        raise UsageError(
+            f"--pytest: expected pytest to run tests in {', '.join(paths)}, found its exit code "
+            f"{ended.returncode}; it says\n{said}"
+        )
+    return list(tests.values())
+
+
+def name_tests(nodes: Iterable[str], paths: Sequence[str]) -> dict[str, str]:
+    """Return the id of a workload for each test: "test_matmul.test_large.512-float32".
+
+    It is the node id below the folder that `paths` share, with what no file may be called as "-".
+    Two that would be the same, and long ones, end in a digest.
+    """
+    shared = _find_shared_folder(paths)
+    names = {node: _spell(node.removeprefix(shared)) for node in nodes}
+    times = collections.Counter(names.values())
+    return {
+        node: name
+        if times[name] == 1 and len(name) <= _MOST_NAME_CHARS
+        else f"{name[:_MOST_NAME_CHARS]}-{_digest(node)}"
+        for node, name in names.items()
+    }
+
+
+def _find_shared_folder(paths: Sequence[str]) -> str:
+    folders = [path.partition("::")[0] for path in paths]
+    folders = [os.path.dirname(each) if each.endswith(".py") else each for each in folders]  # noqa: PTH120
+    shared = os.path.commonpath(folders)
+    return f"{shared}/" if shared not in {"", "."} else ""
+
+
+def _spell(node: str) -> str:
+    file, _, inner = node.partition("::")
+    text, bracket, parameters = inner.partition("[")
+    parts = [*file.removesuffix(".py").split("/"), *text.split("::")]
+    parts += [parameters.removesuffix("]").replace(".", "_")] if bracket else []
+    return ".".join(filter(None, (_UNSAFE.sub("-", part).strip("-") for part in parts))) or "test"
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:_DIGEST_CHARS]

@@ -1,0 +1,84 @@
+"""Run each benchmark of a checkout once, and tell how it went; a process of its own.
+
+Run as `python -P -m ci_perf.features.pytest_benchmarks.collector FILE PATH …`, in the root of the
+checkout. It writes a line of JSON as soon as something is known of a test: what comes after a crash
+is known by its name alone.
+"""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from ci_perf.features.pytest_benchmarks.collected import CollectedTest
+from ci_perf.features.pytest_benchmarks.plugin import (
+    MeasuredCall,
+    is_benchmark,
+    run_pytest,
+)
+
+_REASON_CHARS = 300
+
+
+class Collector:
+    """A plugin of pytest that tells of each test, by ``tell``, what it is and how it went."""
+
+    def __init__(self, tell: Callable[[CollectedTest], object]) -> None:
+        self._tell = tell
+        self._has_measured = False
+
+    def measure(self, measured: MeasuredCall) -> object:
+        """Run what a test has its fixture measure, once."""
+        self._has_measured = True
+        return measured.call()
+
+    @pytest.hookimpl(trylast=True)  # others may have left some out
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Run only what may be a benchmark."""
+        for item in items:
+            outcome = "found" if is_benchmark(item) else "unused"
+            self._tell(CollectedTest(node=item.nodeid, outcome=outcome))
+        items[:] = filter(is_benchmark, items)
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Tell of a file that cannot be collected, or is skipped."""
+        if report.outcome != "passed":
+            self._tell_of(report.nodeid, report.outcome, report.longrepr)
+
+    def pytest_runtest_logstart(self) -> None:
+        """Forget the test before."""
+        self._has_measured = False
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Tell how a phase of a test went; the last one that is told counts."""
+        if hasattr(report, "wasxfail"):
+            self._tell_of(report.nodeid, "skipped", f"xfail: {report.wasxfail}")
+        elif report.outcome != "passed":
+            self._tell_of(report.nodeid, report.outcome, report.longrepr)
+        elif report.when == "call":
+            self._tell_of(report.nodeid, "passed" if self._has_measured else "unused", "")
+
+    def _tell_of(self, node: str, outcome: str, shown: object) -> None:
+        self._tell(CollectedTest(node=node, outcome=outcome, reason=_shorten(shown)))
+
+
+def _shorten(shown: object) -> str:
+    """Return the error of a traceback as pytest shows it, or the reason of a skip."""
+    if isinstance(shown, tuple):
+        return str(shown[-1])[:_REASON_CHARS]
+    lines = str(shown).strip().splitlines()
+    errors = [line.removeprefix("E").strip() for line in lines if line.startswith("E ")]
+    return [*lines, *errors[:1]][-1][:_REASON_CHARS] if lines else ""
+
+
+def main(file: Path, paths: list[str]) -> int:
+    """Collect and run what `paths` name; return the exit code of pytest."""
+    with file.open("wb", buffering=0) as written:
+        collector = Collector(lambda test: written.write(msgspec.json.encode(test) + b"\n"))
+        return run_pytest(paths, collector.measure, collector)
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1]), sys.argv[2:]))

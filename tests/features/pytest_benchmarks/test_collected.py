@@ -1,0 +1,152 @@
+"""How the benchmarks of a checkout are found, and what a workload of each is called."""
+
+import pytest
+
+from ci_perf.errors import UsageError
+from ci_perf.features.pytest_benchmarks.collected import collect_tests, name_tests
+
+TESTS = """
+import pytest
+
+@pytest.mark.parametrize("size", [1, 2.5])
+def test_sum(benchmark, size):
+    assert benchmark(lambda: size) == size
+
+@pytest.mark.benchmark
+def test_marked():
+    pass
+
+class TestGroup:
+    @pytest.mark.codspeed_benchmark
+    def test_of_codspeed(self):
+        pass
+
+def test_that_fails(benchmark):
+    assert benchmark(abs, -1) == 2
+
+@pytest.mark.skip(reason="not today")
+def test_that_is_skipped(benchmark):
+    benchmark(abs, -1)
+
+def test_that_skips_itself(benchmark):
+    pytest.skip("no data here")
+
+@pytest.mark.xfail(reason="known")
+def test_that_is_expected_to_fail(benchmark):
+    assert benchmark(abs, -1) == 2
+
+def test_that_measures_nothing(benchmark):
+    pass
+
+def test_of_something_else():
+    raise AssertionError("it is not run")
+"""
+
+
+@pytest.fixture
+def root(tmp_path):
+    (tmp_path / "benchmarks").mkdir()
+    (tmp_path / "benchmarks/test_all.py").write_text(TESTS)
+    return tmp_path
+
+
+def collected(root, *paths):
+    return {
+        test.node.partition("::")[2] or test.node: (test.outcome, test.reason)
+        for test in collect_tests(root, [], paths or ["benchmarks"])
+    }
+
+
+def test_each_test_is_run_once_and_told_by_its_outcome(root):
+    assert collected(root) == {
+        "test_sum[1]": ("passed", ""),
+        "test_sum[2.5]": ("passed", ""),
+        "test_marked": ("passed", ""),
+        "TestGroup::test_of_codspeed": ("passed", ""),
+        "test_that_fails": ("failed", "assert 1 == 2"),
+        "test_that_is_skipped": ("skipped", "Skipped: not today"),
+        "test_that_skips_itself": ("skipped", "Skipped: no data here"),
+        "test_that_is_expected_to_fail": ("skipped", "xfail: known"),
+        "test_that_measures_nothing": ("unused", ""),
+        "test_of_something_else": ("unused", ""),
+    }
+
+
+def test_what_comes_after_a_crash_is_known_by_its_name(root):
+    body = "import os\ndef test_a(benchmark): os._exit(1)\ndef test_b(benchmark): benchmark(abs, 1)"
+    (root / "benchmarks/test_all.py").write_text(body)
+
+    assert collected(root) == {"test_a": ("found", ""), "test_b": ("found", "")}
+
+
+def test_a_file_that_cannot_be_imported_is_told_and_stops_no_other(root):
+    (root / "benchmarks/test_broken.py").write_text("import nowhere_to_be_found")
+
+    found = collected(root)
+
+    reason = "ModuleNotFoundError: No module named 'nowhere_to_be_found'"
+    assert found["benchmarks/test_broken.py"] == ("failed", reason)
+    assert found["test_marked"] == ("passed", "")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        "--benchmark-only --benchmark-sort mean --benchmark-min-rounds=3 --codspeed",
+        "--codspeed-mode walltime --strict-markers -x",
+    ],
+)
+def test_options_of_the_plugins_whose_place_ours_takes_mean_nothing(root, options):
+    (root / "pytest.ini").write_text(f"[pytest]\naddopts = {options}\n")
+
+    assert collected(root)["test_marked"] == ("passed", "")
+
+
+def test_settings_of_plugins_are_known_where_warnings_are_errors(root):
+    settings = "faulthandler_timeout = 30\ncache_dir = there\nfilterwarnings = error"
+    (root / "pytest.ini").write_text(f"[pytest]\naddopts = --strict-config\n{settings}\n")
+
+    assert collected(root)["test_marked"] == ("passed", "")
+    assert not (root / "there").exists()
+
+
+def test_a_pytest_that_fails_itself_is_told(root):
+    (root / "conftest.py").write_text("def pytest_sessionstart(): raise RuntimeError('not so')")
+
+    with pytest.raises(UsageError, match=r"(?s)found its exit code 3; it says.*not so"):
+        collected(root)
+
+
+def test_a_folder_without_tests_is_told_with_what_pytest_says(root):
+    (root / "empty").mkdir()
+
+    with pytest.raises(
+        UsageError, match=r"(?s)run tests in empty, found its exit code 5.*no tests ran"
+    ):
+        collect_tests(root, [], ["empty"])
+
+
+@pytest.mark.parametrize(
+    ("node", "paths", "name"),
+    [
+        ("benchmarks/test_a.py::test_b", ["benchmarks"], "test_a.test_b"),
+        ("benchmarks/test_a.py::test_b", ["benchmarks/test_a.py"], "test_a.test_b"),
+        ("benchmarks/x/test_a.py::T::test_b", ["benchmarks"], "x.test_a.T.test_b"),
+        ("b/test_a.py::test_b", ["b", "c"], "b.test_a.test_b"),
+        ("b/test_a.py::test_b[128-torch.float32]", ["b"], "test_a.test_b.128-torch_float32"),
+        ("b/test_a.py::test_b[a/b c::d]", ["b"], "test_a.test_b.a-b-c-d"),
+        ("b/test_a.py", ["b"], "test_a"),
+    ],
+)
+def test_a_workload_is_called_by_the_node_id_below_what_the_paths_share(node, paths, name):
+    assert name_tests([node], paths) == {node: name}
+
+
+def test_names_that_would_be_the_same_or_too_long_end_in_a_digest():
+    nodes = ["test_a.py::t[a/b]", "test_a.py::t[a b]", f"test_a.py::t[{'x' * 300}]"]
+
+    names = name_tests(nodes, ["."])
+
+    assert len(set(names.values())) == 3
+    assert all(len(name) < 170 for name in names.values())
+    assert names[nodes[0]].startswith("test_a.t.a-b-")
