@@ -27,8 +27,7 @@ class MeasureOptions(RepositoryFolders):
     """What is measured, where and for how long; times are in seconds.
 
     ``root`` is the repository. Without a ``suite``, see `suite.choose`; without ``select``, all its
-    workloads. Also an interrupted run is in ``output``. ``snapshot`` is a folder for snapshots of
-    CUDA's memory. ``unit`` is the id of the unit of work,
+    workloads. Also an interrupted run is in ``output``. ``unit`` is the id of the unit of work,
     where these are the options of one, and ``suspects`` how many metrics of all units share the
     chance of a false alarm. Without ``awaits_quiet``, the machine is measured as it is.
     """
@@ -116,7 +115,6 @@ class MeasureOptions(RepositoryFolders):
         reads="path",
         metavar="DIR",
     )
-    snapshot: Path | None = None
     runner: Runner = field(default_factory=Runner)
     output: Path | None = None
     unit: str = ""

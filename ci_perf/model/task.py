@@ -39,9 +39,6 @@ PROGRAM = "program.json"
 # What a profiling launch leaves beside its result where its trace is to be kept.
 TRACE = "trace.pt.trace.json.gz"
 MOST_TRACE_BYTES = 50 * 2**20
-# The same for a snapshot of CUDA's memory.
-SNAPSHOT = "memory.pickle"
-MOST_SNAPSHOT_BYTES = 50 * 2**20
 # The socket on which the monitor listens, and what the monitor leaves.
 MONITOR_SOCKET = "monitor"
 EVIDENCE = "evidence.json"
@@ -107,8 +104,7 @@ class Task(Struct, frozen=True, kw_only=True):
     the ``source_folders`` of the repository, which are relative to the root. ``native_source`` is a
     file to be compiled that differs between the sides, empty where none does. One that is to
     ``profile`` takes no part in any verdict: it finds out what a step does. Its trace is put at
-    ``trace_to``, a path, and a snapshot of CUDA's memory at ``snapshot_to``; empty for none. (The
-    process itself only learns whether.)
+    ``trace_to``, a path; empty for none. (The process itself only learns whether.)
     """
 
     workload: PlannedWorkload
@@ -127,7 +123,6 @@ class Task(Struct, frozen=True, kw_only=True):
     native_source: Text = ""
     profile: bool = False
     trace_to: Text = ""
-    snapshot_to: Text = ""
 
 
 class TaskFailure(Struct, frozen=True, kw_only=True):

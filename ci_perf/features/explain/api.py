@@ -21,8 +21,8 @@ def explain(
     """Profile workloads now, and say how they differ or what limits them; see `ci-perf explain`.
 
     With `against` (a branch, tag or commit), profiles its merge base, too. All of it takes
-    `budget_s` at most; the folder `traces` gets the traces, `snapshot` what CUDA's memory holds.
-    The other `options` are those of `measure`.
+    `budget_s` at most; the folder `traces` gets the traces. The other
+    `options` are those of `measure`.
     """
     from ci_perf.features.explain import explain
     from ci_perf.gate import arguments

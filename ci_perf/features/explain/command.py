@@ -25,13 +25,6 @@ from ci_perf.model import codec
     budget_s={"default": 300.0, "help": "How long all profiling may take."},
 )
 @click.option(
-    "--snapshot",
-    type=click.Path(file_okay=False, path_type=Path),
-    metavar="DIR",
-    help="Keep a snapshot of CUDA's memory of the first launch of each side, for "
-    "pytorch.org/memory_viz: WORKLOAD.head.memory.pickle; and print torch's memory summary.",
-)
-@click.option(
     "--operators",
     is_flag=True,
     help="List the operators of a step, too: calls, CPU time, GPU time, how long the host waits.",
@@ -42,7 +35,6 @@ def explain_command(
     *,
     measuring: dict[str, Any],
     names: tuple[str, ...],
-    snapshot: Path | None,
     operators: bool,
     format: str | None,  # noqa: A002  the option's name, and that of its environment variable
     output: Path | None,
@@ -56,7 +48,6 @@ def explain_command(
     explained = ci_perf.explain(
         names,
         **measuring,
-        snapshot=snapshot,
         notify=console.say,
         listener=following.listener(),
     )

@@ -9,8 +9,8 @@ from ci_perf.errors import CiPerfError
 from ci_perf.features.explain import causes, limits
 from ci_perf.features.explain.answer import ExplainedWorkload, ExplainedWorkloads
 from ci_perf.features.explain.kept_files import (
-    KeptFiles,
-    describe_files,
+    KeptTraces,
+    describe_traces,
     list_sides,
     prepare_folder,
 )
@@ -34,10 +34,7 @@ def explain_now(
     InvalidFileError and other CiPerfErrors, and KeyboardInterrupt.
     """
     plan = measure.plan(options)
-    files = (
-        KeptFiles(prepare_folder(options.traces)),
-        KeptFiles(prepare_folder(options.snapshot), "snapshot"),
-    )
+    traces = KeptTraces(prepare_folder(options.traces))
     identity = session.new_identity()
     device = plan.device if options.device == "auto" else options.device
     profiles: dict[str, StepProfile | str] = {}
@@ -62,7 +59,9 @@ def explain_now(
                     checkout=base,
                 )
                 tasks = {each.id: runner.task(each, 0) for each in plan.workloads}
-                explaining = Explaining(listener, runner.profile, clock=time.monotonic, files=files)
+                explaining = Explaining(
+                    listener, runner.profile, clock=time.monotonic, traces=traces
+                )
 
                 def find_sides(workload: str) -> tuple[Task, Task] | None:
                     assert base is not None
@@ -79,10 +78,7 @@ def explain_now(
     pairs = tuple(explaining.pairs.values())
     alone = [(name, each) for name, each in profiles.items() if isinstance(each, StepProfile)]
     sides = [*list_sides(pairs), *alone]
-    for line in (
-        *describe_files(options.traces, sides),
-        *describe_files(options.snapshot, sides, "snapshot"),
-    ):
+    for line in describe_traces(options.traces, sides):
         notify(line)
     commit = "" if checkout is None else checkout.source.commit or ""
     workloads = (*map(explain_pairs, pairs), *_explain_alone(profiles))

@@ -189,10 +189,8 @@ class StepProfile(Struct, frozen=True, kw_only=True):
     ``step_s`` is the median time of a step of this launch that nothing watched; a compiled step
     runs eagerly in such a launch. ``host`` and ``device`` are of the trace of torch's profiler,
     which ``trace_file`` names where it was kept.
-    Where somebody has asked for a snapshot of CUDA's memory, ``snapshot_file`` names it, and
-    ``memory_summary`` is the table of torch's allocator for the same steps. ``missing`` says why
-    something is not there, by "step_s", "operators" (their times), "functions" (theirs), "trace",
-    "device", "snapshot", "trace_file", "snapshot_file" or "teardown".
+    ``missing`` says why something is not there, by "step_s", "operators" (their times), "functions"
+    (theirs), "trace", "device", "trace_file" or "teardown".
     ``absent`` is a sentence: why there is nothing; all else is empty then.
     """
 
@@ -203,8 +201,6 @@ class StepProfile(Struct, frozen=True, kw_only=True):
     host: HostTimes | None = None
     device: DeviceTimes | None = None
     trace_file: NameOrEmpty = ""
-    snapshot_file: NameOrEmpty = ""
-    memory_summary: Text = ""
     varies: tuple[Text, ...] = ()
     cut: Count = 0
     missing: dict[Name, Text] = {}

@@ -18,8 +18,6 @@ def build_page(explained: ExplainedWorkloads, *, operators: bool) -> Page:
         parts += _of_workload(workload)
         if operators and workload.profile is not None:
             parts += _operators(workload.workload, workload.profile)
-        if workload.profile is not None and workload.profile.memory_summary:
-            parts += _memory(workload.workload, workload.profile.memory_summary)
     return parts
 
 
@@ -40,11 +38,6 @@ def _of_workload(workload: ExplainedWorkload) -> Iterator[Phrase | Table]:
         yield from further
     if workload.trouble and workload.explanation is None:
         yield (workload.workload, Words(": "), Sentence(workload.trouble))
-
-
-def _memory(workload: str, summary: str) -> Iterator[Phrase | Listing]:
-    yield (Words("CUDA's memory in the last steps of "), workload, Words(", as torch sums it up:"))
-    yield Listing(summary)
 
 
 def _operators(workload: str, profile: StepProfile) -> Iterator[Phrase | Table]:

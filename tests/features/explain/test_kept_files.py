@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 
 from ci_perf.features.explain import kept_files
-from ci_perf.features.explain.kept_files import KeptFiles, describe_files, list_sides
+from ci_perf.features.explain.kept_files import KeptTraces, describe_traces, list_sides
 from ci_perf.features.explain.model import ProfiledPair, ProfiledPairs, StepProfile
 
 
@@ -23,7 +23,7 @@ def kept(folder, workload, side, size, run):
 
 def test_traces_of_a_run_stay_within_its_bytes(tmp_path, monkeypatch):
     monkeypatch.setattr(kept_files, "_MOST_BYTES", 10)
-    run = KeptFiles(tmp_path)
+    run = KeptTraces(tmp_path)
 
     assert [kept(tmp_path, "w", side, 4, run) for side in ("base", "head")] == [
         "w.base.pt.trace.json.gz",
@@ -39,7 +39,7 @@ def test_an_older_trace_and_a_link_are_removed_before_the_launch(tmp_path):
     link = tmp_path / "w.base.pt.trace.json.gz"
     link.symlink_to(victim)
 
-    KeptFiles(tmp_path).find_place("w", "base")
+    KeptTraces(tmp_path).find_place("w", "base")
 
     assert not link.is_symlink()
     assert victim.read_text() == "mine"
@@ -47,7 +47,7 @@ def test_an_older_trace_and_a_link_are_removed_before_the_launch(tmp_path):
 
 def test_what_cannot_be_removed_is_said(tmp_path):
     (tmp_path / "w.base.pt.trace.json.gz").mkdir()
-    run = KeptFiles(tmp_path)
+    run = KeptTraces(tmp_path)
 
     place = run.find_place("w", "base")
     profile = run.limit(StepProfile(steps=2), place)
@@ -57,7 +57,7 @@ def test_what_cannot_be_removed_is_said(tmp_path):
 
 
 def test_a_trace_that_is_gone_is_said(tmp_path):
-    run = KeptFiles(tmp_path)
+    run = KeptTraces(tmp_path)
     place = run.find_place("w", "base")
 
     profile = run.limit(StepProfile(steps=2, trace_file="w.base.pt.trace.json.gz"), place)
@@ -66,7 +66,7 @@ def test_a_trace_that_is_gone_is_said(tmp_path):
 
 
 def test_nothing_is_kept_without_a_folder():
-    run, profile = KeptFiles(None), StepProfile(steps=2)
+    run, profile = KeptTraces(None), StepProfile(steps=2)
 
     assert run.find_place("w", "base") == ""
     assert run.limit(profile, "") is profile
@@ -79,7 +79,7 @@ LOST = StepProfile(steps=2, missing={"trace_file": "it is too large"})
 
 def said(base, head, folder=Path("traces")):
     pairs = ProfiledPairs(workload="w", pairs=(ProfiledPair(base=base, head=head),) * 2)
-    return list(describe_files(folder, list_sides([pairs, ProfiledPairs(workload="v")])))
+    return list(describe_traces(folder, list_sides([pairs, ProfiledPairs(workload="v")])))
 
 
 def test_says_where_traces_are_and_why_some_are_not():

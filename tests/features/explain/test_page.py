@@ -25,18 +25,3 @@ def test_profiles_of_both_sides_are_compared_by_function():
 
 def test_what_has_no_profile_says_why():
     assert "`mlp`: `no \\| data`" in shown(ExplainedWorkload(workload="mlp", trouble="no | data"))
-
-
-def test_the_summary_of_cudas_memory_stands_below_as_torch_has_laid_it_out():
-    summary = "| CUDA OOMs: 0    |\n| ``` <b>\x1b[31m |\n"
-    workload = ExplainedWorkload(workload="mlp", profile=a_step(memory_summary=summary))
-
-    text = shown(workload)
-
-    lines = text.splitlines()
-    assert "CUDA's memory in the last steps of `mlp`, as torch sums it up:" in lines
-    assert lines[-4:] == ["````text", "| CUDA OOMs: 0    |", "| ``` <b>[31m |", "````"]
-    built = page.build_page(
-        ExplainedWorkloads(suite="smoke", workloads=(workload,)), operators=False
-    )
-    assert "| CUDA OOMs: 0    |" in tables.terminal(built, width=80, color=False).splitlines()

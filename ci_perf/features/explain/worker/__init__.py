@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from ci_perf.features.explain.model import StepProfile
-from ci_perf.features.explain.worker import snapshot, trace
+from ci_perf.features.explain.worker import trace
 from ci_perf.features.explain.worker.origins import AuthorCode
 from ci_perf.features.explain.worker.passes import STEPS, Passes
 from ci_perf.features.explain.worker.trace import note_missing
@@ -45,12 +45,11 @@ def profile(
     """
     code = AuthorCode(todo.root)
     keep_first = keep if group.rank == 0 else lambda _: None
-    with snapshot.note_frames(here) if todo.snapshot_to else contextlib.nullcontext():
-        with stopwatch.phase(Phase.BUILD), _run_eagerly():
-            workload = build()
-        passes = Passes(workload.step, code, here, group, watcher, left)
-        with stopwatch.phase(Phase.FIRST_STEP), _run_eagerly():
-            step_s = max(passes.run() for _ in range(_WARMUP_STEPS))
+    with stopwatch.phase(Phase.BUILD), _run_eagerly():
+        workload = build()
+    passes = Passes(workload.step, code, here, group, watcher, left)
+    with stopwatch.phase(Phase.FIRST_STEP), _run_eagerly():
+        step_s = max(passes.run() for _ in range(_WARMUP_STEPS))
     instruments = Instruments(left, step_s, group)
     with stopwatch.phase(Phase.COUNTERS):
         with _run_eagerly():
@@ -65,9 +64,6 @@ def profile(
             # It may crash the process: what was found until here is kept.
             keep_first(note_missing(result, "trace", trace.ENDED))
             result = trace.add_trace(result, passes, todo, stopwatch.folder, instruments)
-        if not result.absent and todo.snapshot_to:
-            keep_first(note_missing(result, "snapshot", snapshot.ENDED))
-            result = snapshot.add_snapshot(result, passes, stopwatch.folder, instruments)
     with stopwatch.phase(Phase.TEARDOWN):
         if workload.teardown is not None:
             instruments.take("teardown", workload.teardown, steps=0)
