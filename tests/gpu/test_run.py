@@ -1,6 +1,5 @@
 """A run on a real GPU through the front door: figures of the device, and memory that runs out."""
 
-
 import pytest
 
 from ci_perf.model.process import Phase

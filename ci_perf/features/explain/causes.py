@@ -44,9 +44,6 @@ from ci_perf.model.comparison import Change, Row, Verdict
 
 # The rows that are explained: losses come first.
 _EXPLAINED: Final = (Verdict.REGRESSED, Verdict.LIKELY_SLOWER, Verdict.IMPROVED)
-# What costs time, and what saves it: work that is added, or done on other shapes.
-_SLOWS: Final = frozenset({"new", "more", "other_shape", "synchronises", "slower"})
-_SPEEDS: Final = frozenset({"gone", "fewer", "other_shape", "faster"})
 # What makes the host wait until the device has come so far, because its answer is a Python number
 # or decides a shape.
 _SYNCHRONISES: Final = frozenset(
@@ -80,8 +77,7 @@ class OperatorDifference:
     """One operator in one function that differs, with its uses on both sides.
 
     ``moved`` is how many more calls the head makes, by the form of their arguments, ``seconds``
-    what they add, pair by pair; none where they were not timed. ``is_library``: it is a call of a
-    library or of a built-in function.
+    what they add, pair by pair; none where they were not timed.
     """
 
     key: Key
@@ -89,8 +85,12 @@ class OperatorDifference:
     base: Sequence[OperatorUse]
     head: Sequence[OperatorUse]
     moved: Mapping[str, float]
-    is_library: bool = False
-    seconds: Sequence[float] = ()
+    seconds: Sequence[float]
+
+    @property
+    def is_library(self) -> bool:
+        """Whether it is a call of a library or of a built-in function."""
+        return "" in self.moved
 
     @property
     def calls(self) -> tuple[float, float]:
@@ -98,30 +98,9 @@ class OperatorDifference:
         return sum_calls(self.base), sum_calls(self.head)
 
     @property
-    def size(self) -> float:
-        """Return how many calls were added or taken away, or have other arguments."""
-        if self.kind == "other_shape":
-            return math.fsum(map(abs, self.moved.values())) / 2
-        return abs(self.calls[1] - self.calls[0])
-
-    @property
     def median_s(self) -> float:
-        """Return what it adds to a step; infinite where it was not timed."""
-        return statistics.median(self.seconds) if self.seconds else math.inf
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PossibleCause:
-    """A cause before it has its place among the others.
-
-    ``place`` is its function, whose name is not cut. ``is_likely``: its kind moves a row to the
-    side to which this one has moved. ``size`` is how many calls it concerns.
-    """
-
-    cause: Cause
-    place: Place | None
-    is_likely: bool
-    size: float
+        """Return what it adds to a step; 0 where it was not timed."""
+        return statistics.median(self.seconds) if self.seconds else 0.0
 
 
 def attach_explanations(
@@ -157,24 +136,29 @@ def attach_explanations(
 def explain(profiled: ProfiledPairs, *, is_gain: bool, on_device: bool = False) -> Explanation:
     """Name what the head does differently, the likeliest causes first.
 
-    What differs in one function is one cause. `is_gain` tells in which direction the row has moved.
-    The kind of a cause is that of its first operator: kinds that move a row to this side come
-    first, then what takes most time.
+    What differs in one function is one cause. `is_gain` tells in which direction the row has moved:
+    what adds most to a step comes first, or what saves most. `on_device` tells whether operators
+    run on a GPU.
     """
     pairs, trouble = find_comparable(profiled)
     if trouble:
         return Explanation(trouble=trouble)
-    sides = Sides.from_pairs(pairs)
+    sides, sign = Sides.from_pairs(pairs), -1 if is_gain else 1
     differences: dict[Place | None, list[OperatorDifference]] = defaultdict(list)
     for each in find_differences(sides, on_device=on_device):
         differences[each.key[0]].append(each)
-    possible = [*_find_exact(sides, differences, is_gain=is_gain)]
+    exact = dict(_find_exact(sides, differences, sign))
+    measured: list[Cause] = []
     if len(pairs) >= FEWEST_PAIRS:
         changed = {each.key for of_place in differences.values() for each in of_place}
-        known = {each.place for each in possible}
-        possible += _find_slower(sides, changed, known, is_gain=is_gain)
-    causes, others = _arrange(possible, _find_only_moved(differences), is_gain=is_gain)
-    others = [*causes[MOST_CAUSES:], *others]
+        measured += _find_slower(sides, changed, exact.keys(), sign)
+    moved = _find_only_moved(differences)
+    elsewhere = [cause for place, cause in exact.items() if place in moved]
+    rest = [cause for place, cause in exact.items() if place not in moved]
+    if not rest and not measured:
+        rest, elsewhere = elsewhere, []
+    causes, others = _arrange([*rest, *measured], sign)
+    others = [*causes[MOST_CAUSES:], *others, *elsewhere]
     return Explanation(
         causes=tuple(causes[:MOST_CAUSES]),
         others=tuple(others[:MOST_OTHERS]),
@@ -190,31 +174,25 @@ def explain(profiled: ProfiledPairs, *, is_gain: bool, on_device: bool = False) 
 
 
 def find_differences(sides: Sides, *, on_device: bool) -> Iterator[OperatorDifference]:
-    """Compare what both sides count; `on_device` tells whether operators run on a GPU."""
+    """Compare what both sides count."""
     base, head = sides.base[0], sides.head[0]
-    for is_library in (False, True) if sides.has_functions else (False,):
-        for key in sides.list_keys(of_libraries=is_library):
-            moved = find_moved(base, head, key)
-            if not moved:
-                continue
-            before, after = base.find_uses(key), head.find_uses(key)
-            added = sum_calls(after) - sum_calls(before)
-            kind: CauseKind
-            if added > 0 and on_device and key[3] in _SYNCHRONISES:
-                kind = "synchronises"
-            elif not before or not after:
-                kind = "gone" if before else "new"
-            elif is_equal(sum_calls(before), sum_calls(after)):
-                kind = "other_shape"
-            else:
-                kind = "more" if added > 0 else "fewer"
-            seconds = _time(sides, key, moved)
-            yield OperatorDifference(key, kind, before, after, moved, is_library, seconds)
-
-
-def _time(sides: Sides, key: Key, signatures: Collection[str] | None = None) -> list[float]:
-    """Return what calls of an operator add: with these arguments, or with all."""
-    return sides.find_added_s(partial(Launch.operator_s, key=key, signatures=signatures))
+    for key in sides.list_keys():
+        moved = find_moved(base, head, key)
+        if not moved:
+            continue
+        before, after = base.uses.get(key, []), head.uses.get(key, [])
+        added = sum_calls(after) - sum_calls(before)
+        kind: CauseKind
+        if added > 0 and on_device and key[2] in _SYNCHRONISES:
+            kind = "synchronises"
+        elif not before or not after:
+            kind = "gone" if before else "new"
+        elif is_equal(sum_calls(before), sum_calls(after)):
+            kind = "other_shape"
+        else:
+            kind = "more" if added > 0 else "fewer"
+        seconds = sides.find_added_s(partial(Launch.operator_s, key=key, signatures=moved.keys()))
+        yield OperatorDifference(key, kind, before, after, moved, seconds)
 
 
 def _find_only_moved(
@@ -239,27 +217,24 @@ def _find_only_moved(
     )
 
 
-# --- possible causes
+# --- causes
 
 
 def _find_exact(
-    sides: Sides, differences: Mapping[Place | None, Sequence[OperatorDifference]], *, is_gain: bool
-) -> Iterator[PossibleCause]:
+    sides: Sides, differences: Mapping[Place | None, Sequence[OperatorDifference]], sign: int
+) -> Iterator[tuple[Place | None, Cause]]:
     """Yield each function that dispatches or calls something else, or is itself called otherwise.
 
     One that is called more or less often tells of libraries where their calls do not just follow
     its own.
     """
     base, head = sides.base[0], sides.head[0]
-    called = base.functions.keys() | head.functions.keys() if sides.has_functions else set()
-    for place in sorted({*differences, *called}, key=repr):
+    for place in sorted({*differences, *base.functions, *head.functions}, key=repr):
         before, after = base.calls_of(place), head.calls_of(place)
         is_called_alike = is_equal(before, after) or (place, "") in sides.varying
         of_place = differences.get(place, ())
         operators = [each for each in of_place if not each.is_library]
-        libraries = [each for each in of_place if each.is_library]
-        own = sides.find_added_s(partial(Launch.own_s, place=place)) if place else []
-        libraries = _keep_notable(operators, libraries, sides)
+        libraries = _keep_notable(of_place, sides)
         if before and after and not is_called_alike:
             libraries = [
                 each
@@ -269,60 +244,58 @@ def _find_exact(
         if not operators and not libraries and is_called_alike:
             continue
         parts = [each.seconds for each in operators]
-        if own and (not is_called_alike or _is_seen(own, sides)):
+        own = sides.find_added_s(partial(Launch.own_s, place=place)) if place else []
+        if own and (not is_called_alike or _is_notable(own, sides)):
             parts.append(own)
-        elif libraries:
-            parts.append(_add_pairs([each.seconds for each in libraries]))
+        else:  # they are a part of the function's own time
+            parts += [each.seconds for each in libraries]
         is_called = not operators and not is_called_alike
-        yield _make_cause(
-            place,
-            sides,
-            _order([*operators, *libraries], is_gain=is_gain),
-            is_gain=is_gain,
-            seconds=_add_pairs(parts),
-            calls=(before, after) if is_called else None,
-        )
+        named = _order([*operators, *libraries], sign)
+        calls = (before, after) if is_called else None
+        yield place, _make_cause(sides, place, named, _add_pairs(parts), calls=calls)
 
 
 def _keep_notable(
-    operators: Sequence[OperatorDifference], libraries: Sequence[OperatorDifference], sides: Sides
+    differences: Sequence[OperatorDifference], sides: Sides
 ) -> list[OperatorDifference]:
     """Return the calls of libraries that are worth a name beside others in their function."""
-    times = [abs(each.median_s) for each in operators or libraries if each.seconds]
-    least = max(_LEAST * sides.step_s, _LEAST_NAMED * max(times, default=0.0))
-    return [each for each in libraries if abs(each.median_s) >= least]
+    libraries = [each for each in differences if each.is_library]
+    operators = [each for each in differences if not each.is_library]
+    largest = max((abs(each.median_s) for each in operators or libraries), default=0.0)
+    least = max(_LEAST * sides.step_s, _LEAST_NAMED * largest)
+    return [each for each in libraries if not each.seconds or abs(each.median_s) >= least]
+
+
+def _is_notable(seconds: Sequence[float], sides: Sides) -> bool:
+    """Whether all pairs show notable seconds of one sign."""
+    least = _NOTABLE * sides.step_s
+    return min(seconds) > least or max(seconds) < -least
 
 
 def _find_slower(
-    sides: Sides, changed: Collection[Key], known: Collection[Place | None], *, is_gain: bool
-) -> Iterator[PossibleCause]:
+    sides: Sides, changed: Collection[Key], known: Collection[Place | None], sign: int
+) -> Iterator[Cause]:
     """Yield functions that take longer, or less, with equal calls: in operators, or themselves."""
     slower: dict[tuple[Place | None, CauseKind], list[OperatorDifference]] = defaultdict(list)
     for key in sides.list_keys():
-        if key not in changed and _is_apart(sides, partial(Launch.operator_s, key=key)):
-            seconds = _time(sides, key)
+        read = partial(Launch.operator_s, key=key)
+        uses = sides.head[0].uses.get(key, [])
+        if key not in changed and all(use.signature for use in uses) and _is_apart(sides, read):
+            seconds = sides.find_added_s(read)
             kind: CauseKind = "slower" if seconds[0] > 0 else "faster"
-            uses = sides.head[0].uses[key]
-            slower[key[0], kind].append(
-                OperatorDifference(key, kind, uses, uses, {}, seconds=seconds)
-            )
+            difference = OperatorDifference(key, kind, uses, uses, {}, seconds)
+            slower[key[0], kind].append(difference)
     for (place, kind), operators in slower.items():
-        named = _order(operators, is_gain=is_gain)
-        seconds = _add_pairs([each.seconds for each in named])
-        yield _make_cause(place, sides, named, is_gain=is_gain, seconds=seconds, slower=kind)
+        seconds = _add_pairs([each.seconds for each in operators])
+        yield _make_cause(sides, place, _order(operators, sign), seconds, measured=kind)
     base, head = sides.base[0].functions, sides.head[0].functions
     for place in sorted(base.keys() & head.keys() - set(known)):
-        if _is_apart(sides, partial(Launch.own_s, place=place)):
-            seconds = sides.find_added_s(partial(Launch.own_s, place=place))
-            yield _make_cause(
-                place,
-                sides,
-                (),
-                is_gain=is_gain,
-                seconds=seconds,
-                calls=(base[place].calls, head[place].calls),
-                slower="slower" if seconds[0] > 0 else "faster",
-            )
+        read = partial(Launch.own_s, place=place)
+        if _is_apart(sides, read):
+            seconds = sides.find_added_s(read)
+            calls = base[place].calls, head[place].calls
+            kind = "slower" if seconds[0] > 0 else "faster"
+            yield _make_cause(sides, place, (), seconds, calls=calls, measured=kind)
 
 
 def _is_apart(sides: Sides, read: Callable[[Launch], float | None]) -> bool:
@@ -340,45 +313,35 @@ def _is_apart(sides: Sides, read: Callable[[Launch], float | None]) -> bool:
     return min(longer) - max(shorter) > least
 
 
-def _is_seen(seconds: Sequence[float], sides: Sides) -> bool:
-    """Whether all pairs show notable seconds of one sign."""
-    least = _NOTABLE * sides.step_s
-    return bool(seconds) and (min(seconds) > least or max(seconds) < -least)
-
-
-def _order(differences: Sequence[OperatorDifference], *, is_gain: bool) -> list[OperatorDifference]:
-    """Put kinds that move a row to this side first, then what takes most time, or most calls."""
-    likely = _SPEEDS if is_gain else _SLOWS
+def _order(differences: Sequence[OperatorDifference], sign: int) -> list[OperatorDifference]:
+    """Put first what adds most time (saves, in a gain), or most calls where one is not timed."""
     is_timed = all(each.seconds for each in differences)
-    return sorted(
-        differences,
-        key=lambda each: (
-            each.kind not in likely,
-            -abs(each.median_s) if is_timed else 0.0,
-            -each.size,
-        ),
-    )
+
+    def weigh(each: OperatorDifference) -> tuple[float, float]:
+        before, after = each.calls
+        return sign * each.median_s if is_timed else 0.0, sign * (after - before)
+
+    return sorted(differences, key=weigh, reverse=True)
 
 
 def _make_cause(
-    place: Place | None,
     sides: Sides,
+    place: Place | None,
     named: Sequence[OperatorDifference],
-    *,
-    is_gain: bool,
     seconds: Sequence[float],
+    *,
     calls: tuple[float, float] | None = None,
-    slower: CauseKind | None = None,
-) -> PossibleCause:
+    measured: CauseKind | None = None,
+) -> Cause:
     """Make one cause of all that differs in one function, its operators in this order.
 
-    `calls` are those of the function itself, where it is told by them. `slower` is the kind of what
-    only times show.
+    `calls` are those of the function itself, where it is told by them. `measured` is the kind of
+    what only times show.
     """
     base, head = sides.base[0].places, sides.head[0].places
     in_head = place is None or place in head
     function = None if place is None else head.get(place) or base[place]
-    kind: CauseKind = slower or ("calls" if calls else named[0].kind)
+    kind: CauseKind = measured or ("calls" if calls else named[0].kind)
     before, after = calls or tuple(math.fsum(each.calls[at] for each in named) for at in (0, 1))
     telling: list[OperatorUse | None] = [None, None]
     if named and calls is None:
@@ -388,10 +351,10 @@ def _make_cause(
             for uses in (named[0].base, named[0].head)
         ]
     use = telling[in_head]
-    # Each operator has one name for each kind of difference, over all phases and both passes.
+    # Each operator has one name for each kind of difference, over both passes.
     together: dict[tuple[CauseKind, str], list[OperatorDifference]] = defaultdict(list)
     for each in named:
-        together[each.kind, each.key[3]].append(each)
+        together[each.kind, each.key[2]].append(each)
     operators = [
         OperatorChange(
             kind=kind_of_it,
@@ -403,15 +366,13 @@ def _make_cause(
     ]
     arguments = [shorten(each.arguments) if each else "" for each in telling]
     is_shape = kind == "other_shape"
-    phases = {each.key[1] for each in named}
-    cause = Cause(
+    return Cause(
         kind=kind,
-        evidence="measured" if slower else "exact",
+        evidence="measured" if measured else "exact",
         place=shorten_name(function),
         in_head=in_head,
         line=use.line if use else function.line if function else 0,
-        phase=shorten(phases.pop()) if len(phases) == 1 else "",
-        is_backward=bool(named) and all(each.key[2] for each in named),
+        is_backward=bool(named) and all(each.key[1] for each in named),
         operators=tuple(operators[:MOST_CAUSE_OPERATORS]),
         further=max(0, len(operators) - MOST_CAUSE_OPERATORS),
         calls_base=before,
@@ -420,54 +381,31 @@ def _make_cause(
         arguments_head=arguments[1] if is_shape else "",
         delta_s=statistics.median(seconds) if seconds else None,
     )
-    is_likely = kind in (_SPEEDS if is_gain else _SLOWS)
-    if kind == "calls":
-        is_likely = (after < before) is is_gain
-    size = abs(after - before) if calls else math.fsum(each.size for each in named)
-    return PossibleCause(cause=cause, place=place, is_likely=is_likely, size=size)
 
 
 # --- their order
 
 
-def _arrange(
-    possible: Iterable[PossibleCause], moved: Collection[Place | None], *, is_gain: bool
-) -> tuple[list[Cause], list[Cause]]:
+def _arrange(possible: Iterable[Cause], sign: int) -> tuple[list[Cause], list[Cause]]:
     """Return the causes, the likeliest first, and what has changed besides.
 
-    By what they add to the time of a step, or save of it for a gain. What takes less than a tenth
-    of the largest is no cause, nor is code that only stands elsewhere, beside anything else. What
-    nobody timed counts as a tenth, and what only times show as a third.
+    By what they add to the time of a step, or save of it for a gain (`sign` -1). What takes less
+    than a tenth of the largest is no cause. What nobody timed counts as a tenth, and what only
+    times show as a third.
     """
-    ordered = sorted(
-        possible,
-        key=lambda each: (
-            not each.is_likely,
-            each.cause.evidence == "measured",
-            -each.size,
-            each.cause.kind == "calls",
-            each.place or ("", ""),
-        ),
-    )
-    elsewhere = [each for each in ordered if each.cause.evidence == "exact" and each.place in moved]
-    if len(elsewhere) == len(ordered):
-        elsewhere = []
-    rest = [each for each in ordered if each not in elsewhere]
-    sign = -1 if is_gain else 1
-    least = _LEAST_NAMED * max((sign * (each.cause.delta_s or 0.0) for each in rest), default=0.0)
+    every = list(possible)
+    least = _LEAST_NAMED * max((sign * (each.delta_s or 0.0) for each in every), default=0.0)
 
-    def weigh(each: PossibleCause) -> float:
-        if each.cause.delta_s is None:
-            return least
-        return sign * each.cause.delta_s / (_UNSURE if each.cause.evidence == "measured" else 1.0)
+    def weigh(cause: Cause) -> tuple[float, float]:
+        added_s = least if cause.delta_s is None else sign * cause.delta_s
+        unsure = _UNSURE if cause.evidence == "measured" else 1.0
+        return added_s / unsure, sign * (cause.calls_head - cause.calls_base)
 
-    named = [
-        each for each in rest if each.cause.delta_s is None or sign * each.cause.delta_s >= least
-    ]
-    others = [each for each in rest if each not in named]
-    named.sort(key=weigh, reverse=True)
-    others.sort(key=lambda each: -abs(each.cause.delta_s or 0.0))
-    return [each.cause for each in named], [each.cause for each in (*others, *elsewhere)]
+    causes = [each for each in every if each.delta_s is None or sign * each.delta_s >= least]
+    others = [each for each in every if each not in causes]
+    causes.sort(key=weigh, reverse=True)
+    others.sort(key=lambda each: -abs(each.delta_s or 0.0))
+    return causes, others
 
 
 def _add_pairs(parts: Sequence[Sequence[float]]) -> list[float]:

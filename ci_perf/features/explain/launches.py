@@ -7,8 +7,9 @@ import math
 import re
 import statistics
 from collections import defaultdict
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Final
 
 from ci_perf.features.explain.model import (
@@ -31,60 +32,42 @@ _ENTRY: Final = re.compile(
 
 Place = tuple[str, str]
 """A function of the repository: its file and its qualified name."""
-Key = tuple[Place | None, str, bool, str]
-"""Where an operator is dispatched (function, phase, in the backward pass), and its name."""
+Key = tuple[Place | None, bool, str]
+"""Where an operator is dispatched (function, whether in the backward pass), and its name."""
 
 
 class Launch:
     """What one launch found, by what joins it with others.
 
-    Calls of libraries are told like operators without arguments, in ``callees``; their time is a
-    part of the function's own.
+    Calls of libraries are told like operators, but with an empty signature; their time is a part of
+    the function's own.
     """
 
-    def __init__(self, profile: StepProfile) -> None:
-        self.uses: defaultdict[Key, list[OperatorUse]] = defaultdict(list)
-        self.callees: dict[Key, list[OperatorUse]] = {}
-        self.functions: dict[Place, FunctionUse] = {}
-        self.places: dict[Place, AuthorFunction] = {}
-        for use in profile.operators:
+    def __init__(self, profile: StepProfile, functions: Sequence[FunctionUse]) -> None:
+        """`functions` are those of the profile, where all launches have counted theirs."""
+        self.step_s = profile.step_s or 0.0
+        self.uses: dict[Key, list[OperatorUse]] = {}
+        self.functions = {place_of(each.function): each for each in functions}
+        self.places = {place: each.function for place, each in self.functions.items()}
+        for use in (*profile.operators, *chain.from_iterable(map(_read_callees, functions))):
             place = place_of(use.caller) if use.caller else None
-            self.uses[place, use.phase, use.is_backward, use.operator].append(use)
+            self.uses.setdefault((place, use.is_backward, use.operator), []).append(use)
             if use.caller and place:
                 self.places[place] = use.caller
-        for function in profile.functions:
-            place = place_of(function.function)
-            self.places[place] = function.function
-            self.functions[place] = function
-            for callee in function.callees:
-                seconds = callee.seconds
-                use = OperatorUse(
-                    operator=callee.name,
-                    signature="",
-                    arguments="",
-                    caller=function.function,
-                    line=function.function.line,
-                    calls=callee.calls,
-                    call_s=None if seconds is None else seconds / max(callee.calls, _ROUNDING),
-                )
-                self.callees[place, "", False, callee.name] = [use]
-        self.step_s = profile.step_s or self._add_times()
 
     def calls_by_signature(self, key: Key) -> dict[str, float]:
         """Return how often an operator is called, by the form of its arguments."""
         calls: dict[str, float] = defaultdict(float)
-        for use in self.find_uses(key):
+        for use in self.uses.get(key, ()):
             calls[use.signature] += use.calls
         return calls
-
-    def find_uses(self, key: Key) -> list[OperatorUse]:
-        """Return the uses of an operator, or the calls of a library's function."""
-        return self.uses.get(key) or self.callees.get(key, [])
 
     def operator_s(self, key: Key, signatures: Collection[str] | None = None) -> float | None:
         """Return what an operator or a library takes: with these arguments, or with all."""
         uses = [
-            use for use in self.find_uses(key) if signatures is None or use.signature in signatures
+            use
+            for use in self.uses.get(key, ())
+            if signatures is None or use.signature in signatures
         ]
         times = [use.calls * use.call_s for use in uses if use.call_s is not None]
         return math.fsum(times) if len(times) == len(uses) else None
@@ -97,10 +80,19 @@ class Launch:
         """Return what a function itself takes in a step; 0 where it is not called."""
         return self.functions[place].own_s if place in self.functions else 0.0
 
-    def _add_times(self) -> float:
-        """Return what is timed of a step of which nobody knows how long it takes."""
-        operators_s = math.fsum(self.operator_s(key) or 0.0 for key in self.uses)
-        return operators_s + math.fsum(use.own_s or 0.0 for use in self.functions.values())
+
+def _read_callees(function: FunctionUse) -> Iterator[OperatorUse]:
+    for callee in function.callees:
+        seconds = callee.seconds
+        yield OperatorUse(
+            operator=callee.name,
+            signature="",
+            arguments="",
+            caller=function.function,
+            line=function.function.line,
+            calls=callee.calls,
+            call_s=None if seconds is None else seconds / max(callee.calls, _ROUNDING),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,11 +108,15 @@ class Sides:
 
     @classmethod
     def from_pairs(cls, pairs: Sequence[ProfiledPair]) -> "Sides":
-        """Index pairs that can be compared."""
-        base = [Launch(pair.base) for pair in pairs]
-        head = [Launch(pair.head) for pair in pairs]
+        """Index pairs that can be compared. Functions need to be counted on both sides."""
+        profiles = [[pair.base for pair in pairs], [pair.head for pair in pairs]]
+        has_functions = all(each.functions for each in chain(*profiles))
+        base, head = (
+            [Launch(each, each.functions if has_functions else ()) for each in side]
+            for side in profiles
+        )
         varying: set[tuple[Place | None, str]] = set()
-        for entry in {name for pair in pairs for name in (*pair.base.varies, *pair.head.varies)}:
+        for entry in {name for each in chain(*profiles) for name in each.varies}:
             parts = _ENTRY.fullmatch(entry)
             if parts and parts["alone"]:
                 varying.add((None, parts["alone"]))
@@ -128,32 +124,23 @@ class Sides:
                 varying.add(((parts["file"], parts["function"]), parts["operator"] or ""))
         for first, *others in (base, head):
             for other in others:
-                for key in {*first.uses, *other.uses, *first.callees, *other.callees}:
+                for key in first.uses.keys() | other.uses.keys():
                     if find_moved(first, other, key):
-                        varying.add((key[0], key[3]))
+                        varying.add((key[0], key[2]))
                 for place in first.functions.keys() | other.functions.keys():
                     if not is_equal(first.calls_of(place), other.calls_of(place)):
                         varying.add((place, ""))
         return cls(base, head, frozenset(varying))
 
     @property
-    def has_functions(self) -> bool:
-        """Whether both sides counted functions: else those of one side are not known."""
-        return all(launch.functions for launch in (*self.base, *self.head))
-
-    @property
     def step_s(self) -> float:
-        """Return how long a step of the base takes."""
+        """Return how long a step of the base takes; 0 where nobody knows."""
         return statistics.median(launch.step_s for launch in self.base)
 
-    def list_keys(self, *, of_libraries: bool = False) -> list[Key]:
-        """Return all operators, or calls of libraries, that do not vary, in a fixed order."""
-        seen = {
-            key
-            for launch in (*self.base, *self.head)
-            for key in (launch.callees if of_libraries else launch.uses)
-        }
-        return sorted((key for key in seen if (key[0], key[3]) not in self.varying), key=repr)
+    def list_keys(self) -> list[Key]:
+        """Return all operators and calls of libraries that do not vary, in a fixed order."""
+        seen = {key for launch in (*self.base, *self.head) for key in launch.uses}
+        return sorted((key for key in seen if (key[0], key[2]) not in self.varying), key=repr)
 
     def read_times(
         self, read: Callable[[Launch], float | None]

@@ -143,8 +143,6 @@ def _where(cause: Cause) -> Phrase:
     if cause.place:
         place = (cause.place.function, Words(" "), _location(cause.place, cause.line))
     parts: list[Phrase] = [place]
-    if cause.phase:
-        parts.append((Words("phase "), cause.phase))
     if cause.is_backward:
         parts.append((Words("backward"),))
     if not cause.in_head:

@@ -89,11 +89,9 @@ def test_changes_that_take_no_time_are_no_cause():
 
 
 def test_a_cause_says_phase_pass_and_side_and_counts_operators_that_are_not_named():
-    where, what, _ = cells(
-        msgspec.structs.replace(NEW, phase="data", is_backward=True, in_head=False, further=1)
-    )
+    where, what, _ = cells(msgspec.structs.replace(NEW, is_backward=True, in_head=False, further=1))
 
-    assert where == "Net.forward src/net.py:12, phase data, backward, in the base"
+    assert where == "Net.forward src/net.py:12, backward, in the base"
     assert what == "new: aten::sin; 1 more differs"
 
 
