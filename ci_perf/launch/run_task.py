@@ -337,11 +337,12 @@ def _kept(folder: Scratch, left: str, place: str, limit: int) -> tuple[str, str]
     if not place:
         return "", ""
     try:
+        Path(place).unlink(missing_ok=True)  # an older one, or a link that measured code has laid
         data = folder.read_bytes(left, limit=limit)
         if data is None:
             return "", _NONE_LEFT
         files.write_bytes(Path(place), data)
-    except CiPerfError as error:
+    except (OSError, CiPerfError) as error:
         return "", str(error)[:_REASON_CHARS]
     return Path(place).name, ""
 

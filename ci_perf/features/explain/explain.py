@@ -9,7 +9,6 @@ from ci_perf.errors import CiPerfError
 from ci_perf.features.explain import causes, limits
 from ci_perf.features.explain.answer import ExplainedWorkload, ExplainedWorkloads
 from ci_perf.features.explain.kept_files import (
-    KeptTraces,
     describe_traces,
     list_sides,
     prepare_folder,
@@ -34,7 +33,7 @@ def explain_now(
     InvalidFileError and other CiPerfErrors, and KeyboardInterrupt.
     """
     plan = measure.plan(options)
-    traces = KeptTraces(prepare_folder(options.traces))
+    traces = prepare_folder(options.traces)
     identity = session.new_identity()
     device = plan.device if options.device == "auto" else options.device
     profiles: dict[str, StepProfile | str] = {}

@@ -264,8 +264,8 @@ class Cause(Struct, frozen=True, kw_only=True):
     step, of all these operators together, or of the function where ``kind`` is "calls": then the
     operators are calls of libraries, if any.
     ``arguments_base`` and ``arguments_head`` are those of the first operator where ``kind`` is
-    "other_shape". ``is_backward``: all of it is in the backward pass. ``delta_s`` is how many seconds of a profiled step it adds, the median
-    over the pairs; `None` where nobody timed it.
+    "other_shape". ``is_backward``: all of it is in the backward pass. ``delta_s`` is how many
+    seconds of a profiled step it adds, the median over the pairs; `None` where nobody timed it.
     """
 
     kind: CauseKind

@@ -4,11 +4,11 @@ What comes of it decides nothing: a launch that fails leaves a sentence, and the
 """
 
 from collections.abc import Callable, Sequence
-from typing import Final
+from pathlib import Path
+from typing import Final, Literal
 
 import msgspec
 
-from ci_perf.features.explain.kept_files import KeptTraces, Side
 from ci_perf.features.explain.launches import find_obstacle
 from ci_perf.features.explain.model import ProfiledPair, ProfiledPairs, StepProfile
 from ci_perf.model.process import NO_RESULT_IN_TIME
@@ -24,6 +24,7 @@ _SHORTEST_LIMIT_S: Final = 10.0
 # Ours are a fourth of that; a workload may have written its own.
 _MOST_BYTES: Final = 4_000_000
 
+Side = Literal["base", "head"]
 Launch = Callable[[Task], StepProfile | TaskFailure]
 # The launches of both sides of a workload, base first; `None` where the base has no such file.
 Sides = Callable[[str], tuple[Task, Task] | None]
@@ -38,9 +39,9 @@ class Explaining:
         launch: Launch,
         *,
         clock: Callable[[], float],
-        traces: KeptTraces,
+        traces: Path | None = None,
     ) -> None:
-        """Keep in `traces` those of the first launch of either side."""
+        """Keep in the folder `traces` those of the first launch of either side."""
         self.pairs: dict[str, ProfiledPairs] = {}
         self._listener = listener
         self._launch = launch
@@ -98,7 +99,7 @@ class Explaining:
 
     def _profile(self, task: Task, side: Side, *, is_traced: bool = True) -> StepProfile | str:
         """Return what one side does, or why nobody knows; keep its trace."""
-        place = self._traces.find_place(task.workload.id, side) if is_traced else ""
+        name = f"{task.workload.id}.{side}.pt.trace.json.gz"
         protocol = task.workload.protocol
         limit_s = min(protocol.timeout_s, max(self._end - self._clock(), _SHORTEST_LIMIT_S))
         protocol_of_it = msgspec.structs.replace(protocol, timeout_s=limit_s)
@@ -106,7 +107,7 @@ class Explaining:
             msgspec.structs.replace(
                 task,
                 workload=msgspec.structs.replace(task.workload, protocol=protocol_of_it),
-                trace_to=place,
+                trace_to=str(self._traces / name) if is_traced and self._traces else "",
             )
         )
         if isinstance(outcome, TaskFailure):
@@ -115,4 +116,4 @@ class Explaining:
             return outcome.reason
         if len(msgspec.json.encode(outcome)) > _MOST_BYTES:
             return f"its profile is larger than {_MOST_BYTES} bytes"
-        return self._traces.limit(outcome, place) if is_traced else outcome
+        return outcome
