@@ -5,10 +5,11 @@ from pathlib import Path
 
 import msgspec
 
+from ci_perf.baselines import layout
 from ci_perf.gate import commit_suite
 from ci_perf.judging import gate_changes
 from ci_perf.judging.policy import limits_on
-from ci_perf.model.comparison import Comparison
+from ci_perf.model.comparison import Code, Comparison, Row
 from ci_perf.model.gate_change import BaselineEdit
 from ci_perf.program.trees import Tree
 
@@ -23,7 +24,8 @@ def note(
 ) -> Comparison:
     """Return the comparison with what the head changes about the suite in `folder`.
 
-    Without one, the suite is no commit's. Raises InvalidFileError: a suite.toml that cannot be
+    A new workload of which the head adds the first baseline is accepted. Without a `folder`, the
+    suite is no commit's. Raises InvalidFileError: a suite.toml that cannot be
     read; and IncomparableError.
     """
     defaults = limits_on(comparison.head.machine)
@@ -40,4 +42,19 @@ def note(
     )
     own = [name for name in old.keys() & new.keys() if old[name] != new[name]]
     changes = gate_changes.find(*plans, rows=comparison.rows, edits=edits, own_files=own)
-    return msgspec.structs.replace(comparison, gate_changes=changes)
+    added = {edit.path for edit in edits if not edit.before}
+    rows = tuple(
+        msgspec.structs.replace(row, code=Code.ACCEPTED)
+        if row.code is Code.NEW and _find_path(row, comparison) in added
+        else row
+        for row in comparison.rows
+    )
+    return msgspec.structs.replace(comparison, rows=rows, gate_changes=changes)
+
+
+def _find_path(row: Row, comparison: Comparison) -> str:
+    """Return where the baseline of a row stands, as a `BaselineEdit` names it."""
+    machine = comparison.head.machine
+    if machine is None:
+        return ""
+    return layout.path(Path(), machine, comparison.suite, row.workload).as_posix()

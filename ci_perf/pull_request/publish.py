@@ -26,7 +26,7 @@ from ci_perf.pull_request import baseline_changes, check_record, reports
 from ci_perf.pull_request.check_record import CheckRecord
 from ci_perf.pull_request.reports import PublishOptions, Report
 from ci_perf.pull_request.trust import MeasuredPull
-from ci_perf.report import accept_help, markdown, publication
+from ci_perf.report import accept_help, headline, markdown, publication
 from ci_perf.report.accept_help import AcceptHint
 from ci_perf.report.publication import Extras, Origin
 from ci_perf.system import files
@@ -313,8 +313,8 @@ def _update_record(of_suite: Sequence[Report], old: str | None) -> str:
 
 def _is_quiet(report: Report) -> bool:
     comparison = report.comparison
-    is_fine = comparison.exit_code == ExitCode.OK and not report.trust_notes
-    return is_fine and not comparison.gate_changes and comparison.verdict is Verdict.UNCHANGED
+    is_unchanged = comparison.verdict is Verdict.UNCHANGED and not report.trust_notes
+    return is_unchanged and headline.is_calm(comparison)
 
 
 def _choose_commit(job: _Job) -> str:
@@ -330,8 +330,8 @@ def _choose_commit(job: _Job) -> str:
 
 def _make_check(job: _Job, report: Report, target: _Target) -> CheckRun:
     run, comparison = job.event.run, report.comparison
-    # Undecided, or with another gate, a check neither passes nor blames.
-    is_open = comparison.verdict in _UNDECIDED or bool(comparison.gate_changes)
+    # Undecided, with other numerics or another gate, a check neither passes nor blames.
+    is_open = comparison.verdict in _UNDECIDED or not headline.is_calm(comparison)
     conclusion = Conclusion.NEUTRAL if is_open else Conclusion.SUCCESS
     return CheckRun(
         name=report.name,

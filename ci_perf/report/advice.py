@@ -30,7 +30,7 @@ Topic = Enum(
     "FAILED NUMERICS_CHANGED NUMERICS_VARY REGRESSED HISTORY_ALONE BASE_FAILED MISSING "
     "METRIC_MISSING UNTRUSTED BUSY_MACHINE MORE_WORK NO_PAIRS FEW_PAIRS TWO_MODES NOISE "
     "SHORT_HISTORY MACHINE_MOVED OTHER_CLOCKS ROUNDED RANGES_OVERLAP OTHER_PACKAGES STALE NEW "
-    "NOT_COMPARABLE IMPROVED",
+    "FIRST_BASELINES NOT_COMPARABLE IMPROVED",
 )
 # A workload gets only the first of these pieces of advice: the others would contradict it.
 _EXCLUSIVE = (
@@ -145,6 +145,8 @@ def find_topic(row: Row, comparison: Comparison) -> Topic | None:
     While the machine is busy, nothing else is worth trying.
     """
     severity = severity_of(row)
+    if severity is Severity.NEW and row.code is Code.ACCEPTED:
+        return Topic.FIRST_BASELINES
     if is_late(row, comparison):
         return Topic.BUSY_MACHINE
     if severity is Severity.FAILED:

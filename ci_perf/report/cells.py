@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from ci_perf.judging.policy import KIND_OF
 from ci_perf.model import metrics
-from ci_perf.model.comparison import Change, Numerics, Row, Severity, Uncompared, severity_of
-from ci_perf.model.metrics import Better, Kind
+from ci_perf.model.comparison import Change, Numerics, Row, Uncompared
+from ci_perf.model.metrics import Better, Kind, Unit
 from ci_perf.model.summary import Numbers
 from ci_perf.report import phrases, remarks, units
 from ci_perf.report.escape import Words
@@ -19,15 +19,12 @@ _EMPTY = Words("")
 _ROUNDING = 1e-8
 # An interval that is wider than this factor, and holds "no change", says nothing of the size.
 _MEANINGLESS = 10.0
-# Rows for which it matters what could have been detected.
-_OPEN = frozenset({Severity.LIKELY_SLOWER, Severity.INCONCLUSIVE})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowWords:
     """What is said of one row. ``rate`` is the throughput on both sides, ``remark`` our own note.
 
-    ``detects`` is the smallest detectable change of an undecided row, where its limit is smaller.
     ``evidence`` counts the pairs or the sessions that decided.
     """
 
@@ -39,7 +36,6 @@ class RowWords:
     rate: Words = _EMPTY
     change: Words = units.NOTHING
     limit: Words = units.NOTHING
-    detects: Words = _EMPTY
     evidence: Words = _EMPTY
 
     @property
@@ -58,6 +54,7 @@ def describe(row: Row) -> RowWords:
             metric=phrases.metric_title(row.metric) if row.metric else _EMPTY,
             base=_show_alone(row.base, row.metric),
             head=_show_alone(row.head, row.metric),
+            change=Words(row.code.value.replace("_", " ")),
             remark=remark,
             note=row.note,
         )
@@ -68,7 +65,6 @@ def describe(row: Row) -> RowWords:
         rate=_show_rate(row),
         change=show_change(row),
         limit=_show_limit(row),
-        detects=_show_detectable(row),
         evidence=_count_evidence(row),
         remark=remark,
         note=row.note,
@@ -83,7 +79,7 @@ def _describe_numerics(row: Numerics) -> RowWords:
     elif row.difference < _ROUNDING:
         apart = "the same"
     else:
-        apart = f"up to {100 * row.difference:.3g} % apart"
+        apart = f"up to {units.significant(100 * row.difference)} % apart"
     if row.difference is not None:
         which = name_number(row)
         if row.place < len(row.base):
@@ -132,14 +128,14 @@ def show_change(row: Change) -> Words:
         if row.head == row.base or row.ratio is None:
             return text
         if known is not None and known.kind in KIND_OF:
-            return Words(f"{text} [bounds unknown]")  # too few pairs to know how much they differ
+            return Words(f"{text} (no bounds)")  # too few pairs to know how much they differ
         if known is not None and known.kind is Kind.SHARE:
             return text
         return Words(f"{text} ({units.difference(row.base, row.head, phrases.unit(row.metric))})")
     assert row.ratio is not None
     low, high = row.interval.low, row.interval.high
     if low < 1 < high and high > _MEANINGLESS * low:
-        return Words(f"{text} [bounds unknown]")
+        return Words(f"{text} (no bounds)")
     if known and known.better is Better.HIGHER:
         return units.change(1 / row.ratio, 1 / high, 1 / low)
     return units.change(row.ratio, low, high)
@@ -156,26 +152,20 @@ def moved(row: Change) -> Words:
 
 
 def _show_limit(row: Change) -> Words:
-    """Show the limit as a share, or as a quantity where it is larger than the baseline itself."""
-    known = metrics.BY_NAME.get(row.metric)
+    """Show the limit in the unit of the metric, too, where that is what people think in.
+
+    Points of a share alone; bytes beside their share; a quantity alone where the limit is larger
+    than the baseline itself.
+    """
+    known, share = metrics.BY_NAME.get(row.metric), units.limit(row.limit)
     if known and known.kind is Kind.SHARE:
         points = units.points(row.limit * row.base).lstrip("+")
         return Words(points) if row.base else units.NOTHING
-    return _show_quantity(row, row.limit) if row.limit > 1 else units.limit(row.limit)
-
-
-def _show_detectable(row: Change) -> Words:
-    """Show the smallest detectable change of an open row, where it is another than the limit."""
-    size = row.smallest_detectable
-    if severity_of(row) not in _OPEN or size is None or size <= row.limit:
-        return _EMPTY
-    text = _show_quantity(row, size) if row.limit > 1 else units.about(size)
-    return Words(f"detects {text}")
-
-
-def _show_quantity(row: Change, share: float) -> Words:
-    """Show a share of the base in the unit of the metric."""
-    return units.value(share * row.base, phrases.unit(row.metric))
+    quantity = units.value(row.limit * row.base, phrases.unit(row.metric))
+    if row.limit > 1 and row.base:
+        return quantity
+    is_of_bytes = phrases.unit(row.metric) is Unit.BYTE and row.limit * row.base > 0
+    return Words(f"{quantity} ({share})") if is_of_bytes else share
 
 
 def _count_evidence(row: Change) -> Words:

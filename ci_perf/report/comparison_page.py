@@ -1,9 +1,11 @@
 """A comparison as a page: the verdict, what to do, what changed; the rest folded."""
 
+import dataclasses
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
 
 from ci_perf.features.explain.report import HEADING, MOST_EXPLAINED, describe_rows
-from ci_perf.model.comparison import Code, Comparison, Row, Uncompared
+from ci_perf.model.comparison import Change, Code, Comparison, Numerics, Row, Uncompared
 from ci_perf.report import (
     advice,
     escape,
@@ -21,57 +23,108 @@ from ci_perf.report import (
 from ci_perf.report.escape import BOLD, Words
 from ci_perf.report.phrases import Phrase
 from ci_perf.report.sentences import say
-from ci_perf.report.table_rows import Line
-from ci_perf.report.tables import Block, Bullets, Fold, Listing, Page, Paragraph, Table
+from ci_perf.report.tables import Block, Bullets, Fold, Listing, Paragraph, Table
+
+# What is read in 20 seconds: of a report that asks for something, and of one that does not.
+_MOST_WORDS = 120
+_CALM_WORDS = 40
+_MOST_ROWS = 5
+_LEGEND = ("legend_change", "legend_limit", "legend_evidence")
 
 
 def introduce(comparison: Comparison) -> Iterator[Block]:
-    """Yield what every report begins with: the headline, the counts, what the gate becomes."""
+    """Yield what every report begins with: the headline, its scope, what the gate becomes."""
     yield Paragraph(headline.summarise(comparison), "headline")
-    yield headline.count_rows(comparison)
-    if comparison.gate_changes:
-        yield Paragraph((gate_words.TITLE,), "title")
-        yield Bullets(gate_words.list_lines(comparison.gate_changes))
+    yield Paragraph(headline.tell_scope(comparison), "small")
+    if changes := comparison.gate_changes:
+        lines = Bullets(gate_words.list_lines(changes))
+        yield Fold(say("gate_changes", number=len(changes)), [lines], is_open=True)
 
 
 def continue_page(
     comparison: Comparison,
     *,
     rows: int,
-    folded: int,
     explained: int = MOST_EXPLAINED,
-    is_narrow: bool = False,
-) -> Page:
-    """Return what stands below `introduce`, with so many rows and explanations at most."""
-    measured_first = first_numbers.from_comparison(comparison, shown=rows)
-    compared = [row for row in comparison.rows if not first_numbers.is_first(row)]
-    quiet = table_rows.list_quiet(compared)
-    summary = table_rows.summarise_quiet(comparison.rows)
-    return [
-        *advise(comparison),
-        *_tabulate(table_rows.list_changed(compared), rows, is_narrow=is_narrow),
-        *([Paragraph(say("first_numbers"), "title"), measured_first] if measured_first else ()),
-        *explain(comparison.rows, most=explained),
-        *gpu_differences.describe(comparison),
-        *_list_failures(comparison, most=rows),
-        *([Fold(summary, list(_tabulate(quiet, folded)))] if summary else ()),
-        *profiles.fold(comparison.profiles, shown=max(folded, 10)),
-        *tell_origin(comparison),
+    is_folding: bool = True,
+) -> Iterator[Block]:
+    """Yield what stands below `introduce`, with so many rows and explanations at most.
+
+    Where it is folding, as few words are left to read as fit into 20 seconds: what to do first, and
+    the worst rows that can fail the job. Else every row that somebody should see has its evidence.
+    """
+    lines, every = list_lines(comparison), table_rows.list_shown(comparison.rows)
+    seen = [row for row in every if not table_rows.is_quiet(row)][:rows]
+    shown, table = len(lines), table_rows.make_table(seen, has_evidence=True)
+    if is_folding:
+        shown, table = _fit(comparison, lines, seen)
+    yield Bullets(lines[:shown]) if shown > 1 else lines[0] if shown else ()
+    if table.rows:
+        yield table
+    if lines[shown:]:
+        yield Fold(say("more", number=len(lines) - shown), [Bullets(lines[shown:])])
+    if measured_first := first_numbers.from_comparison(comparison, shown=rows):
+        yield Fold(say("first_numbers"), [measured_first], is_open=True)
+    if why := [*explain(comparison.rows, most=explained), *gpu_differences.describe(comparison)]:
+        yield Fold(say("why"), why, is_open=True)
+    yield from _list_failures(comparison, most=rows)
+    if every:
+        yield Fold(
+            say("every_row", tally=phrases.tally(every), number=len(every)),
+            [
+                table_rows.make_table(every[:rows], has_evidence=True),
+                *_count_left_out(rows, len(every), "rows"),
+                Bullets(list(map(say, _LEGEND))),
+            ],
+        )
+    yield from _tell_detectable(comparison, most=rows)
+    yield from profiles.fold(comparison.profiles, shown=max(rows, 10))
+    yield from tell_origin(comparison)
+
+
+def list_lines(comparison: Comparison) -> list[Phrase]:
+    """List what to do, the most urgent first, then what to know."""
+    steps = advice.list_steps(comparison) or [say("no_action", gates=comparison.gate_changes)]
+    return [*steps, *notices.list_notices(comparison)]
+
+
+def _fit(comparison: Comparison, lines: Sequence[Phrase], seen: Iterable[Row]) -> tuple[int, Table]:
+    """Return how many lines, and a table of which rows, can be read in 20 seconds.
+
+    The first line comes first, though a calm report can do without; then rows, then more lines.
+    """
+    can_fail = [row for row in seen if row.gate or isinstance(row, Numerics)]
+    table = table_rows.make_table(can_fail[:_MOST_ROWS], has_evidence=False)
+    is_calm = headline.is_calm(comparison)
+    always = [] if is_calm else lines[:1]
+    opening = (headline.summarise(comparison), headline.tell_scope(comparison), *always)
+    room = (_CALM_WORDS if is_calm else _MOST_WORDS) - sum(map(_count_words, opening))
+    costs = [sum(map(_count_words, row)) for row in table.rows]
+    heading = sum(len(title.split()) for title in table.heading)
+    totals = [heading + total for total in itertools.accumulate(costs)]
+    rows = sum(total <= room for total in totals)
+    room -= totals[rows - 1] if rows else 0
+    further = itertools.accumulate(map(_count_words, lines[len(always) :]))
+    shown = len(always) + sum(total <= room for total in further)
+    return shown, dataclasses.replace(table, rows=table.rows[:rows])
+
+
+def _count_words(phrase: Sequence[str]) -> int:
+    """Count the words and numbers that a reader sees of a phrase."""
+    return sum(any(map(str.isalnum, word)) for word in phrases.plain(tuple(phrase)).split())
+
+
+def _tell_detectable(comparison: Comparison, *, most: int) -> Iterator[Fold]:
+    """Say of each noisy row that gates which loss would mostly have been proven."""
+    known = [
+        (row.smallest_detectable, say("detectable_row", row=row))
+        for row in comparison.rows
+        if isinstance(row, Change) and row.gate and row.interval and row.smallest_detectable
     ]
-
-
-def advise(comparison: Comparison) -> Iterator[Block]:
-    """Yield what to do next, then what to know before the table."""
-    if steps := advice.list_steps(comparison):
-        yield Paragraph(say("next_steps"), "title")
-        yield Bullets(steps)
-    else:
-        yield say("no_action", gate_changes=comparison.gate_changes)
-    for notice in notices.list_notices(comparison):
-        yield Paragraph(notice, "warning")
-    if reasons := notices.list_reasons_to_distrust(comparison):
-        yield Paragraph(reasons[0], "warning")
-        yield Bullets(reasons[1:])
+    if known:
+        sizes = [size for size, _ in known]
+        summary = say("detectable", least=min(sizes), most=max(sizes))
+        yield Fold(summary, [Bullets([line for _, line in known[:most]])])
 
 
 def explain(rows: Iterable[Row], *, most: int = MOST_EXPLAINED) -> Iterator[Block]:
@@ -86,33 +139,11 @@ def explain(rows: Iterable[Row], *, most: int = MOST_EXPLAINED) -> Iterator[Bloc
 
 def tell_origin(comparison: Comparison) -> Iterator[Block]:
     """Yield how base and head were launched, and what is known of either side."""
-    if how := provenance.say_how_launched(comparison):
-        yield Paragraph(how, "small")
     if notes := list(provenance.list_notes(comparison)):
         yield Fold(say("notes_on_launches"), [Bullets(notes)], is_open=True)
-    facts = provenance.list_environment(comparison)
-    heading = ("", "Base", "Head")
-    yield Fold(
-        provenance.summarise_environment(comparison), [Table(heading, facts, left=heading[1:])]
-    )
-
-
-def explain_table(rows: Sequence[Row]) -> Iterator[Block]:
-    """Yield what the marks and the columns of the table mean, where there is one."""
-    if not all(map(first_numbers.is_first, rows)):
-        blocks = ("legend_change", "legend_limit", "legend_evidence")
-        yield Fold(say("how_to_read"), [Bullets([phrases.explain_marks(rows), *map(say, blocks)])])
-
-
-def conclude(comparison: Comparison) -> Paragraph:
-    """Return the last line."""
-    return Paragraph(provenance.say_what_was_measured(comparison), "small")
-
-
-def _tabulate(lines: Sequence[Line], most: int, *, is_narrow: bool = False) -> Iterator[Block]:
-    if shown := lines[:most]:
-        yield table_rows.make_table(shown, is_narrow=is_narrow)
-    yield from _count_left_out(most, len(lines), "rows")
+    facts, heading = provenance.list_environment(comparison), ("Fact", "Base", "Head")
+    summary = provenance.summarise_environment(comparison)
+    yield Fold(summary, [Table(heading, facts, left=heading[1:])])
 
 
 def _list_failures(comparison: Comparison, *, most: int) -> Iterator[Block]:

@@ -112,11 +112,6 @@ def html_code(text: str, *, limit: int = MAX_CHARS) -> Markdown:
     return Markdown(f"<code>{html.escape(clean(text, limit=limit))}</code>")
 
 
-def fenced(text: str, *, info: str = "text") -> Markdown:
-    """Show the last lines of a longer `text` as they are."""
-    return fence(tail(text), info=info)
-
-
 def fence(text: str, *, info: str) -> Markdown:
     """Put a fence around `text` that nothing inside can close."""
     mark = "`" * max(3, _longest_run(text) + 1)

@@ -19,17 +19,17 @@ _TITLES = {
 _Measured = tuple[str, Numbers, float, str]
 
 
-def is_first(row: Row) -> bool:
+def _is_first(row: Row) -> bool:
     """Whether a row is a workload whose numbers have nothing to be compared with, for no fault."""
     is_new = isinstance(row, Uncompared) and row.verdict is Verdict.NEW
-    return is_new and is_of_workload(row) and row.code == "new" and bool(row.head) and not row.note
+    return is_new and is_of_workload(row) and bool(row.head) and not row.note
 
 
 def from_comparison(comparison: Comparison, *, shown: int) -> Table | None:
     """Show at most `shown` workloads that are new; `None` where none is."""
     profiles = {profile.workload: profile for profile in comparison.profiles}
     measured: list[_Measured] = []
-    for row in filter(is_first, comparison.rows):
+    for row in filter(_is_first, comparison.rows):
         profile = profiles.get(row.workload)
         items, unit = (profile.items_per_step, profile.item_unit) if profile else (0.0, "")
         numbers = row.head if isinstance(row, Uncompared) else {}

@@ -1,4 +1,4 @@
-"""The first two lines of a report: pass, act or unknown, with what and how much; then counts."""
+"""The first line of a report: pass, fail or no answer, with what and how much; and its scope."""
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
@@ -44,14 +44,14 @@ _DIRECTIONS: dict[Unit | None, tuple[str, str]] = {
 
 
 class HeadlineWord(Enum):
-    """The first word: whether somebody has to act, as far as anybody can know."""
+    """The first word of a report."""
 
     PASS = "Pass"  # noqa: S105  a word, not a password
-    ACT = "Act"
-    UNKNOWN = "Unknown"
+    FAIL = "Fail"
+    NO_ANSWER = "No answer"
 
 
-ICON = {HeadlineWord.PASS: "✅", HeadlineWord.ACT: "❌", HeadlineWord.UNKNOWN: "❓"}
+ICON = {HeadlineWord.PASS: "✅", HeadlineWord.FAIL: "❌", HeadlineWord.NO_ANSWER: "❓"}
 
 
 class _RowGroups:
@@ -80,7 +80,7 @@ class _RowGroups:
 
 
 def choose_word(comparison: Comparison) -> HeadlineWord:
-    """Say in one word what the exit code says; 3 asks for action where something must be fixed.
+    """Say in a word what the exit code says; 3 is a failure where a workload failed or is missing.
 
     A run that cannot be trusted, or a workload that ran out of time on a busy machine, says
     nothing of the code.
@@ -91,8 +91,17 @@ def choose_word(comparison: Comparison) -> HeadlineWord:
         row.gate and severity_of(row) is Severity.FAILED and not advice.is_late(row, comparison)
         for row in comparison.rows
     )
-    is_act = is_broken or comparison.exit_code == ExitCode.REGRESSED
-    return HeadlineWord.ACT if is_act else HeadlineWord.UNKNOWN
+    is_failure = is_broken or comparison.exit_code == ExitCode.REGRESSED
+    return HeadlineWord.FAIL if is_failure else HeadlineWord.NO_ANSWER
+
+
+def is_calm(comparison: Comparison) -> bool:
+    """Whether a comparison passes, and neither its numerics nor its gate have changed."""
+    return (
+        choose_word(comparison) is HeadlineWord.PASS
+        and not comparison.gate_changes
+        and all(severity_of(row) is not Severity.NUMERICS_CHANGED for row in comparison.rows)
+    )
 
 
 def summarise(comparison: Comparison) -> Phrase:
@@ -100,29 +109,32 @@ def summarise(comparison: Comparison) -> Phrase:
     groups, word = _RowGroups(comparison), choose_word(comparison)
     opening, parts = f"{ICON[word]} {word.value}: ", list[Phrase]()
     if word is HeadlineWord.PASS:
+        if not is_calm(comparison):
+            opening = "⚠️ Pass, with a warning: "
         if comparison.gate_changes:
             opening = "⚠️ Pass, and the gate changes: "
             changed = gate_words.group_by_kind(comparison.gate_changes).items()
             parts += itertools.islice(itertools.starmap(_list, changed), _MAX_NAMED)
         parts += _explain_pass(groups)
-    elif word is HeadlineWord.ACT:
-        parts += _explain_act(groups)
+    elif word is HeadlineWord.FAIL:
+        parts += _explain_failure(groups)
     else:
-        parts += _explain_unknown(groups)
+        parts += _explain_no_answer(groups)
     parts = [part for part in parts if part]
     return (Words(opening), *phrases.joined(parts or [say("notes_below")], most=99, between="; "))
 
 
-def count_rows(comparison: Comparison) -> Phrase:
-    """Count the rows by verdict, and say out of what: suite, machine, workloads and metrics."""
+def tell_scope(comparison: Comparison) -> Phrase:
+    """Say of what a report is: suite, machine, commits, workloads and metrics."""
     machine = comparison.head.machine
     return say(
-        "counts",
-        tally=phrases.tally(comparison.rows),
-        suite=comparison.suite,
+        "scope",
+        comparison=comparison,
+        base=provenance.find_base_source(comparison),
+        commit=provenance.commit,
+        has_commits=provenance.has_commits(comparison),
         machine=provenance.machine(machine) if machine else "",
         workloads=len(phrases.names(comparison.rows)),
-        is_selection=bool(comparison.selection),
         metrics=sum(not is_of_workload(row) for row in comparison.rows),
     )
 
@@ -133,6 +145,7 @@ def count_rows(comparison: Comparison) -> Phrase:
 def _explain_pass(groups: _RowGroups) -> Iterator[Phrase]:
     """Say that nothing failed, and what somebody may want to look at all the same."""
     likely, undecided = groups.likely, groups.undecided
+    yield from _list_numerics(groups)
     if groups.lost:  # `fail_on` lets it pass
         yield from _list_moves(groups.lost, is_gain=False)
     else:
@@ -140,12 +153,11 @@ def _explain_pass(groups: _RowGroups) -> Iterator[Phrase]:
         proven = " proven" if is_suspected or undecided else ""
         excluded = "" if is_suspected else _name_excluded(groups)
         yield (Words(f"no regression{proven}{excluded}"),)
-    yield from _list_numerics(groups)
     yield _list_sizes("likely slower", likely)
     yield _list_sizes("suspected from its history alone", groups.suspected)
     without_sign = [row for row in undecided if signs.has_no_sign(row)]
     yield _list_names("inconclusive", [row for row in undecided if row not in without_sign])
-    yield from _list_unjudged(groups, "not")
+    yield from _list_unjudged(groups)
     yield _list_names("inconclusive without a sign of a change", without_sign)
     yield from _list_moves(groups.by_severity[Severity.IMPROVED], is_gain=True)
 
@@ -161,10 +173,10 @@ def _name_excluded(groups: _RowGroups) -> str:
     return f", and {remarks.describe_excluded(widest)}"
 
 
-def _explain_act(groups: _RowGroups) -> Iterator[Phrase]:
+def _explain_failure(groups: _RowGroups) -> Iterator[Phrase]:
     exhausted = [r for r in groups.failed if isinstance(r, Uncompared) and r.exhausted is not None]
     yield _list_names("out of memory", exhausted)
-    yield _list_names("failed", [row for row in groups.failed if row not in exhausted])
+    yield _list_names("does not run", [row for row in groups.failed if row not in exhausted])
     yield from _list_numerics(groups)
     yield from _list_moves(groups.lost, is_gain=False)
     yield _list_names("missing", groups.missing)
@@ -173,7 +185,7 @@ def _explain_act(groups: _RowGroups) -> Iterator[Phrase]:
         yield from _list_suspicions(groups)
 
 
-def _explain_unknown(groups: _RowGroups) -> Iterator[Phrase]:
+def _explain_no_answer(groups: _RowGroups) -> Iterator[Phrase]:
     if not groups.comparison.rows:
         yield (Words("there is nothing to compare"),)
     if groups.comparison.validity.is_run_invalid:
@@ -184,8 +196,7 @@ def _explain_unknown(groups: _RowGroups) -> Iterator[Phrase]:
     yield from _list_suspicions(groups)
     yield _list_names("disturbed by the machine", groups.untrusted)
     yield _list_names("not comparable with the baseline", groups.incomparable)
-    is_judged = any(isinstance(row, Change) for row in groups.comparison.rows)
-    yield from _list_unjudged(groups, "not" if is_judged else "nothing was")
+    yield from _list_unjudged(groups)
 
 
 # --- parts of these
@@ -207,17 +218,18 @@ def _list_suspicions(groups: _RowGroups) -> Iterator[Phrase]:
     others = [row for row in unanswered if row not in worse]
     is_required = all(map(signs.lacks_answer, others))
     yield _list_sizes("looks worse, not proven", worse)
-    yield _list_sizes("no answer, and one is required" if is_required else "inconclusive", others)
+    yield _list_sizes("required, and undecided" if is_required else "inconclusive", others)
 
 
-def _list_unjudged(groups: _RowGroups, extent: str) -> Iterator[Phrase]:
+def _list_unjudged(groups: _RowGroups) -> Iterator[Phrase]:
     """Name what is new of workloads of which no metric was compared, by pairs either."""
     judged = {row.workload for row in groups.comparison.rows if isinstance(row, Change)}
     new = [row for row in groups.by_severity[Severity.NEW] if row.workload not in judged]
+    first = [row for row in new if row.code is Code.ACCEPTED]
     tried = [row for row in new if isinstance(row, Uncompared) and row.note]
-    lack = f"{extent} judged for lack of a baseline"
-    yield _list_names(lack, [row for row in new if row not in tried])
-    yield _list_names(f"{lack} and of a base that could be launched", tried)
+    yield _list_names("first baselines, nothing to compare with", first)
+    yield _list_names("no baseline yet", [row for row in new if row not in first + tried])
+    yield _list_names("no baseline, and the base could not be launched", tried)
 
 
 def _list_numerics(groups: _RowGroups) -> Iterator[Phrase]:

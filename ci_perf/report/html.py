@@ -14,9 +14,9 @@ def run(measured: Run) -> str:
 
 
 def comparison(judged: Comparison) -> str:
-    """Show what the Markdown report shows, but for what only a pull request needs."""
-    below = comparison_page.continue_page(judged, rows=_SHOWN, folded=_SHOWN)
-    return _render([*comparison_page.introduce(judged), *below, comparison_page.conclude(judged)])
+    """Show what the Markdown report shows."""
+    below = comparison_page.continue_page(judged, rows=_SHOWN)
+    return _render([*comparison_page.introduce(judged), *below])
 
 
 def _render(shown: Page) -> str:

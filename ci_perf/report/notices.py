@@ -17,20 +17,19 @@ from ci_perf.model.comparison import (
 from ci_perf.model.metrics import STEP_CPU, STEP_TIME, Unit
 from ci_perf.model.validity import Reason, Status
 from ci_perf.report import advice, phrases, remarks
-from ci_perf.report.escape import Sentence
+from ci_perf.report.escape import Sentence, Words
 from ci_perf.report.phrases import Phrase
 from ci_perf.report.sentences import say
 
 # What fails a job by itself.
 _PROVES = frozenset({Severity.REGRESSED, Severity.NUMERICS_CHANGED})
 _TIMES = frozenset({STEP_TIME.name, STEP_CPU.name})
-# What comes with an image, the likeliest cause first; the driver and the kernel are the host's.
-_BROUGHT = ("torch", "cuda", "cudnn", "python", "transformers", "packages")
 
 
 def list_notices(comparison: Comparison) -> list[Phrase]:
-    """Say what moved besides this change, why an unproven job fails, and what else differs."""
-    return [notice for notice in _find_notices(comparison) if notice]
+    """Say what else moved or differs, why an unproven job fails, and what is distrusted."""
+    notices = (*_find_notices(comparison), _tell_distrust(comparison))
+    return [notice for notice in notices if notice]
 
 
 def _find_notices(comparison: Comparison) -> Iterator[Phrase]:
@@ -58,7 +57,8 @@ def _find_notices(comparison: Comparison) -> Iterator[Phrase]:
     if comparison.drifted:
         yield say("drifted", drifted=comparison.drifted)
     yield from _compare_packages(comparison)
-    yield from compare_environments(comparison)
+    if comparison.differences:
+        yield _compare_environments(comparison)
 
 
 # --- what differs between the two environments
@@ -82,29 +82,25 @@ def _are_packages_new(comparison: Comparison) -> bool:
     )
 
 
-def compare_environments(comparison: Comparison) -> Iterator[Phrase]:
-    """Name the soft facts that differ: what the image brought, and what it did not."""
+def _compare_environments(comparison: Comparison) -> Phrase:
+    """Name the soft facts that differ, the image first; empty where none does."""
     named = {"packages"} if _are_packages_new(comparison) else set()
-    every = [each for each in comparison.differences if each.field not in named]
-    images = [each for each in every if each.field == "image"]
-    brought = [each for each in every if images and each.field in _BROUGHT]
-    rest = [each for each in every if each not in images and each not in brought]
-    if images:
-        brought.sort(key=lambda each: _BROUGHT.index(each.field))
-        yield say("other_image", images=images, brought=brought)
-    if rest:
-        has_pairs = any(isinstance(row, Change) and row.pairs for row in comparison.rows)
-        yield say("other_environment", facts=rest, has_pairs=has_pairs)
+    facts = [each for each in comparison.differences if each.field not in named]
+    facts.sort(key=lambda each: each.field != "image")
+    # Each side of a pair is launched in the image that was asked for.
+    is_shared = not facts or facts[0].field != "image"
+    has_pairs = any(isinstance(row, Change) and row.pairs for row in comparison.rows)
+    return say("other_environment", facts=facts, has_pairs=has_pairs and is_shared)
 
 
 # --- whether the machine can be trusted
 
 
-def list_reasons_to_distrust(comparison: Comparison) -> list[Phrase]:
+def _tell_distrust(comparison: Comparison) -> Phrase:
     """Say how far the machine is trusted, then the worst reasons first; empty if it is wholly."""
     validity = comparison.validity
     if validity.status is Status.VALID:
-        return []
+        return ()
     order = list(Status)
     groups: dict[tuple[Status, str], list[Reason]] = {}
     for reason in sorted(validity.reasons, key=lambda reason: -order.index(reason.status)):
@@ -122,10 +118,8 @@ def list_reasons_to_distrust(comparison: Comparison) -> list[Phrase]:
         has_other_image=any(each.field == "image" for each in comparison.differences),
         is_busy=bool(codes & advice.BUSY_CODES),
     )
-    reasons = [_describe_reasons(group) for group in groups.values()]
-    more = len(reasons) - phrases.MAX_NAMED
-    further = [say("more_reasons", number=more)] if more > 0 else []
-    return [said, *reasons[: phrases.MAX_NAMED], *further]
+    reasons = phrases.joined(map(_describe_reasons, groups.values()), between="; ")
+    return (*said, Words(" "), *reasons)
 
 
 def _describe_reasons(group: list[Reason]) -> Phrase:

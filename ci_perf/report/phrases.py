@@ -7,14 +7,12 @@ other string is foreign and left to the renderer to escape.
 import string
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from ci_perf.model import metrics
 from ci_perf.model.comparison import (
     Numerics,
     Row,
     Severity,
-    is_of_workload,
     severity_of,
 )
 from ci_perf.model.metrics import Better
@@ -37,55 +35,18 @@ STEP_TIME = metrics.STEP_TIME.name
 NUMERICS = Words("numerics")
 
 
-@dataclass(frozen=True, slots=True)
-class SeverityMark:
-    """How a severity looks in a table: its icon, what that means, and its style on a terminal."""
-
-    icon: Words
-    meaning: str
-    style: str = ""
-
-
+# How a row of each severity looks: its mark, and its style on a terminal.
 MARKS = {
-    Severity.FAILED: SeverityMark(Words("💥"), "failed or missing", "bold red"),
-    Severity.NUMERICS_CHANGED: SeverityMark(Words("🔢"), "numerics changed", "bold red"),
-    Severity.REGRESSED: SeverityMark(Words("❌"), "proven worse (see limit)", "bold red"),
-    Severity.LIKELY_SLOWER: SeverityMark(Words("🐢"), "likely worse, not proven", "bold yellow"),
-    Severity.INCONCLUSIVE: SeverityMark(Words("❓"), "inconclusive", "yellow"),
-    Severity.NEW: SeverityMark(Words("🆕"), "new", "cyan"),
-    Severity.WARNING: SeverityMark(Words("⚠️"), "worse, but cannot fail the job", "yellow"),
-    Severity.IMPROVED: SeverityMark(Words("🚀"), "proven better (see limit)", "green"),
-    Severity.UNCHANGED: SeverityMark(Words("✅"), "unchanged"),
-    Severity.NOT_GATING: SeverityMark(
-        Words("➖"),  # noqa: RUF001  an icon, not a minus
-        "undecided, and so it does not fail the job",
-    ),
-}
-
-# Singular and plural of a counted metric; of a whole workload.
-_METRICS = {
-    Severity.FAILED: ("metric missing", "metrics missing"),
-    Severity.NUMERICS_CHANGED: (
-        "workload with changed numerics",
-        "workloads with changed numerics",
-    ),
-    Severity.REGRESSED: ("regression", "regressions"),
-    Severity.LIKELY_SLOWER: ("likely slower", "likely slower"),
-    Severity.INCONCLUSIVE: ("inconclusive", "inconclusive"),
-    Severity.NEW: ("new metric", "new metrics"),
-    Severity.WARNING: ("warning", "warnings"),
-    Severity.IMPROVED: ("improvement", "improvements"),
-    Severity.UNCHANGED: ("unchanged", "unchanged"),
-    Severity.NOT_GATING: ("unclear, not gating", "unclear, not gating"),
-}
-_WORKLOADS = _METRICS | {
-    Severity.FAILED: ("workload failed or missing", "workloads failed or missing"),
-    Severity.INCONCLUSIVE: ("workload inconclusive", "workloads inconclusive"),
-    Severity.NEW: ("new workload", "new workloads"),
-    Severity.UNCHANGED: (
-        "workload with the same program",
-        "workloads with the same program",
-    ),
+    Severity.FAILED: ("💥", "bold red"),
+    Severity.NUMERICS_CHANGED: ("🔢", "bold red"),
+    Severity.REGRESSED: ("❌", "bold red"),
+    Severity.LIKELY_SLOWER: ("🐢", "bold yellow"),
+    Severity.INCONCLUSIVE: ("❓", "yellow"),
+    Severity.NEW: ("🆕", "cyan"),
+    Severity.WARNING: ("⚠️", "yellow"),
+    Severity.IMPROVED: ("🚀", "green"),
+    Severity.UNCHANGED: ("✅", ""),
+    Severity.NOT_GATING: ("➖", ""),  # noqa: RUF001  an icon, not a minus
 }
 
 
@@ -115,21 +76,10 @@ def unit(name: str) -> metrics.Unit | None:
 
 
 def tally(rows: Iterable[Row]) -> Words:
-    """Count rows by severity, whole workloads apart from metrics."""
-    counted = Counter((severity_of(row), is_of_workload(row)) for row in rows)
-    parts = []
-    for severity in Severity:
-        for whole, nouns in ((True, _WORKLOADS), (False, _METRICS)):
-            if number := counted[severity, whole]:
-                parts.append(f"{number:,} {nouns[severity][number != 1]}")
-    return Words(" · ".join(parts))
-
-
-def explain_marks(rows: Iterable[Row]) -> Phrase:
-    """Explain the marks of rows."""
-    present = {severity_of(row) for row in rows}
-    marks = (f"{mark.icon} {mark.meaning}" for each, mark in MARKS.items() if each in present)
-    return (Words(f"Marks: {', '.join(marks)}."),)
+    """Count rows by severity, each with its mark."""
+    counted = Counter(map(severity_of, rows))
+    known = [each for each in Severity if counted[each]]
+    return Words(" · ".join(f"{MARKS[each][0]} {counted[each]:,} {each.value}" for each in known))
 
 
 def names(rows: Iterable[Row]) -> list[str]:

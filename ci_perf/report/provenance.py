@@ -59,6 +59,7 @@ def summarise_environment(comparison: Comparison) -> Phrase:
         machine=machine(known) if known else "",
         differences=len(comparison.differences),
         side=comparison.base,
+        version=comparison.tool.version,
     )
 
 
@@ -75,11 +76,13 @@ def list_environment(comparison: Comparison) -> list[tuple[Phrase, Phrase, Phras
     if base == comparison.base and any(images):
         old, new = ((_shorten_digest(image) or NONE,) for image in images)
         facts.append(("Image", old, new))
-    if {base.source.commit, head.source.commit} != {_UNKNOWN}:
+    if has_commits(comparison):
         facts.append(("Commit", commit(base.source), commit(head.source)))
     if {base.source.branch, head.source.branch} != {_UNKNOWN}:
         facts.append(("Branch", (base.source.branch,), (head.source.branch,)))
     facts.append(("Sessions", say("sessions", side=base), say("sessions", side=head)))
+    if head.run:
+        facts.append(("Run", (base.run or NONE,), (head.run,)))
     if max(base.nodes, head.nodes) > 1:
         before, after = (str(side.nodes or "not known") for side in (base, head))
         facts.append(("Nodes", (Words(before),), (Words(after),)))
@@ -90,6 +93,21 @@ def list_environment(comparison: Comparison) -> list[tuple[Phrase, Phrase, Phras
             for each in comparison.differences[:_MAX_DIFFERENCES]
         ),
     ]
+
+
+def has_commits(comparison: Comparison) -> bool:
+    """Whether a commit is known: samples have none."""
+    return {comparison.base.source.commit, comparison.head.source.commit} != {_UNKNOWN}
+
+
+def find_base_source(comparison: Comparison) -> Source:
+    """Return the commit that was launched beside the head, or is the same program; else the base.
+
+    The baselines may be of an older commit than the base that was launched.
+    """
+    how = comparison.interleaved
+    is_same_program = any(map(same_program_report.is_same_program, comparison.rows))
+    return how.source if how and (how.pairs or is_same_program) else comparison.base.source
 
 
 def _find_compared_base(comparison: Comparison) -> Side:
@@ -112,34 +130,11 @@ def _shorten_digest(reference: str) -> str:
     return f"{name}{mark}{digest[:12]}"
 
 
-def say_what_was_measured(comparison: Comparison) -> Phrase:
-    """Name the commits, the run and the exit code, so that a stale report can be seen to be one."""
-    base, head, how = comparison.base, comparison.head, comparison.interleaved
-    is_same_program = any(map(same_program_report.is_same_program, comparison.rows))
-    launched = how.source if how is not None and (how.pairs or is_same_program) else None
-    return say(
-        "footer",
-        base=base,
-        head=head,
-        commit=commit,
-        launched=launched,
-        how=Words("paired" if how is not None and how.pairs else "compared"),
-        has_commits={base.source.commit, head.source.commit} != {_UNKNOWN},
-        has_baseline=base.source.commit != NONE and not (launched and not base.sessions),
-        exit_code=comparison.exit_code,
-        version=comparison.tool.version,
-    )
-
-
-def say_how_launched(comparison: Comparison) -> Phrase:
-    """Say what was launched in turns, and how long; empty when nothing was."""
-    how = comparison.interleaved
-    return say("interleaving", how=how, commit=commit) if how is not None else ()
-
-
 def list_notes(comparison: Comparison) -> Iterator[Phrase]:
-    """Yield what came before the pairs, and what was noted meanwhile."""
+    """Yield what was launched in turns and how long, what came before, and what was noted."""
     spending, interleaved = comparison.spending, comparison.interleaved
+    if interleaved is not None:
+        yield say("interleaving", how=interleaved, commit=commit)
     if spending is not None:
         before = say("checks_before", spending=spending)
         earlier = say("earlier_runs", runs=[(name,) for name in spending.earlier])

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from ci_perf.model.comparison import Code, Comparison, Row, Severity, severity_of
+from ci_perf.model.comparison import Code, Comparison, Row, Severity, Uncompared, severity_of
 from ci_perf.report import (
     accept_help,
     cells,
@@ -14,7 +14,6 @@ from ci_perf.report import (
     phrases,
     table_rows,
     tables,
-    units,
 )
 from ci_perf.report.accept_help import Accepted, AcceptHint
 from ci_perf.report.escape import Sentence, Words, clean
@@ -25,7 +24,7 @@ from ci_perf.report.tables import Listing, Page, Paragraph
 
 _FAILS = frozenset({Severity.FAILED, Severity.NUMERICS_CHANGED, Severity.REGRESSED})
 _WARNS = frozenset({Severity.LIKELY_SLOWER, Severity.WARNING})
-_WORST_FIRST = (HeadlineWord.ACT, HeadlineWord.UNKNOWN, HeadlineWord.PASS)
+_WORST_FIRST = (HeadlineWord.FAIL, HeadlineWord.NO_ANSWER, HeadlineWord.PASS)
 _MAX_BRANCH_CHARS = 50
 _MAX_REPLY_LINES = 60
 
@@ -136,7 +135,7 @@ def _make_file_note(row: Row) -> FileNote:
     words, severity = cells.describe(row), severity_of(row)
     metric, note = phrases.plain((words.metric,)), phrases.plain((Sentence(words.note),))
     remark = ": ".join(filter(None, (words.remark, note)))
-    if words.change == units.NOTHING:
+    if isinstance(row, Uncompared):
         message = ": ".join(filter(None, (metric, remark)))
     else:
         moved = f"{metric}: {words.values} ({words.change}), limit {words.limit}"

@@ -142,7 +142,10 @@ def _suite_rows(
     if prices is not None:
         figures["cost"] = [_mean([_cost(c, name, prices) for name in shared]) for c in columns]
     for title, values in figures.items():
-        cells = (Words(f"{value / values[0]:.3g}\N{MULTIPLICATION SIGN}") for value in values)
+        cells = (
+            Words(f"{units.significant(value / values[0])}\N{MULTIPLICATION SIGN}")
+            for value in values
+        )
         yield [(Words("all of them"),), (Words(f"{title}, relative"),), *((c,) for c in cells)]
 
 

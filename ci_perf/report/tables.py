@@ -40,7 +40,7 @@ class Paragraph:
     """A phrase that stands out, or stands back."""
 
     words: Phrase
-    style: Literal["headline", "title", "warning", "small"]
+    style: Literal["headline", "title", "small"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +54,7 @@ class Bullets:
 class Table:
     """A heading, and rows of as many cells; the first column is a name, `left` others are words.
 
-    A cell is one text, or a phrase of several; where the first column has no heading, it is a mark,
-    and the second one is the name. ``styles`` are those of the rows on a terminal.
+    A cell is one text, or a phrase of several. ``styles`` are those of the rows on a terminal.
     """
 
     heading: Sequence[str]
@@ -63,14 +62,9 @@ class Table:
     left: Sequence[str] = ()
     styles: Sequence[str] = ()
 
-    @property
-    def name_place(self) -> int:
-        """Return which column has the names."""
-        return 0 if self.heading[0] else 1
-
     def is_left(self, place: int) -> bool:
         """Whether a column has names or words, not numbers."""
-        return place <= self.name_place or self.heading[place] in self.left
+        return not place or self.heading[place] in self.left
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +110,6 @@ def _render_markdown(block: Block) -> str:
             before, after = {
                 "headline": ("### ", ""),
                 "title": ("**", "**"),
-                "warning": ("", ""),
                 "small": ("<sub>", "</sub>"),
             }[block.style]
             return f"{before}{escape_phrase(block.words)}{after}"
@@ -202,11 +195,14 @@ def _lay_out(page: Page, width: int) -> Iterator[RenderableType]:
     for block in page:
         match block:
             case Paragraph():
-                styles = {"headline": "bold", "title": "bold", "warning": "yellow", "small": "dim"}
+                styles = {"headline": "bold", "title": "bold", "small": "dim"}
                 text = _make_text(block.words, styles[block.style])
                 yield Padding(text, (1, 0, 0, 0)) if block.style == "title" else text
             case Bullets():
-                yield Padding(Group(*map(_make_text, block.lines)), (0, 0, 1, 2))
+                bullets = rich.table.Table.grid(padding=(0, 1))
+                for line in block.lines:
+                    bullets.add_row("-", _make_text(line))
+                yield Padding(bullets, (0, 0, 1, 0))
             case Table():
                 yield Padding(_lay_out_table(block, width), (1, 0))
             case Listing():
@@ -263,10 +259,9 @@ def _lay_out_table(table: Table, width: int) -> RenderableType:
 
 def _make_sentence(table: Table, row: Sequence[Text], style: str) -> Text:
     cells = [", ".join(cell.plain.split("\n")) for cell in row]
-    first = table.name_place + 1
-    others = zip(table.heading[first:], cells[first:], strict=True)
+    name, *others = zip(table.heading, cells, strict=True)
     said = ", ".join(f"{title} {cell}" for title, cell in others if cell not in _EMPTY)
-    return Text(f"{' '.join(cells[:first])}: {said}", style=style)
+    return Text(f"{name[1]}: {said}", style=style)
 
 
 def _find_widths(table: Table, rows: Sequence[Sequence[Text]], width: int) -> list[int] | None:
@@ -282,7 +277,7 @@ def _find_widths(table: Table, rows: Sequence[Sequence[Text]], width: int) -> li
         most = max(map(cell_len, cells), default=0)
         widths.append(max(cell_len(title), most))
         # A title folds between its words, a name or words between or within theirs.
-        if place == table.name_place:
+        if not place:
             most = min(most, _NAME_WIDTH)
         elif table.is_left(place):
             words = (cell_len(word) for cell in cells for word in cell.split())

@@ -5,17 +5,12 @@ from ci_perf.report import comparison_page, headline, phrases, tables
 
 # More rows than this scroll the verdict away; the other formats have them all.
 _SHOWN = 200
-# Columns from which on a table shows throughputs, too.
-_WIDE = 110
 
 
 def render(comparison: Comparison, *, width: int, color: bool) -> str:
     """Show the verdict, what to do, and what changed. Foreign text cannot steer the terminal."""
-    page = [
-        *comparison_page.introduce(comparison),
-        *comparison_page.continue_page(comparison, rows=_SHOWN, folded=0, is_narrow=width < _WIDE),
-        comparison_page.conclude(comparison),
-    ]
+    below = comparison_page.continue_page(comparison, rows=_SHOWN, is_folding=False)
+    page = [*comparison_page.introduce(comparison), *below]
     return tables.terminal(page, width=width, color=color)
 
 

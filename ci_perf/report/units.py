@@ -94,8 +94,15 @@ def plain(number: float, other: float) -> Words:
 
 def count(number: float) -> Words:
     """12, or 1.5 where a median fell between two counts."""
-    text = f"{number:,.0f}" if number == round(number) else f"{number:.3g}"
+    text = f"{number:,.0f}" if number == round(number) else significant(number)
     return Words(text.replace("-", MINUS))
+
+
+def significant(number: float) -> str:
+    """Write 0.00125, 1.5 or 12,346: three digits and no exponent; less than a billionth is 0."""
+    if abs(number) >= 100:
+        return f"{number:,.0f}"
+    return f"{float(f'{number:.3g}'):.9f}".rstrip("0").rstrip(".")
 
 
 def throughput(items: float, step_s: float, item_unit: str) -> Words:
@@ -156,7 +163,7 @@ def limit(share: float) -> Words:
     number = 100 * share
     if number > _MOST_PERCENT:
         return Words(f"> {_MOST_PERCENT:,} %")
-    return Words(f"{number:,.0f} %" if number >= 100 else f"{number:.3g} %")
+    return Words(f"{significant(number)} %")
 
 
 def about(share: float) -> Words:
@@ -193,7 +200,7 @@ def _scaled(number: float, units: Sequence[tuple[float, str]]) -> str:
         if float(text) >= 1:
             return f"{MINUS if number < 0 else ''}{text} {name}"
     scale, name = units[-1]
-    return f"{number / scale:.3g} {name}".replace("-", MINUS)
+    return f"{significant(number / scale)} {name}".replace("-", MINUS)
 
 
 def _three_digits(number: float) -> str:

@@ -240,7 +240,7 @@ def test_the_inputs_and_outputs_of_the_action_are_listed():
 
 def test_the_sample_report_has_the_columns_of_a_real_one():
     golden = text("tests/golden/report_regressed.md")
-    (columns,) = set(re.findall(r"^\|  \| Workload, metric .*$", golden, re.MULTILINE))
+    columns = re.findall(r"^\| Workload .*$", golden, re.MULTILINE)[0]
 
     assert f"> {columns}" in text("README.md")
 

@@ -55,8 +55,12 @@ def find_growth(pairs: Sequence[ProfiledPair]) -> StepLimits | None:
     """Return which reasons grew from base to head, the largest growth first.
 
     Shares are medians over the pairs, at least three; each of the head is beyond all of the base.
+    Where the profiler was refused the GPU, ``absent`` says so: the host alone cannot tell.
     `None` where a side has no trace, or nothing grew.
     """
+    sides = (side for pair in pairs for side in (pair.base, pair.head))
+    if refused := next((side.missing["device"] for side in sides if "device" in side.missing), ""):
+        return StepLimits(absent=refused)
     if len(pairs) < FEWEST_PAIRS:
         return None
     bases = [_read_all(pair.base) for pair in pairs]

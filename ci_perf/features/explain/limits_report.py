@@ -61,10 +61,11 @@ def describe_limits(limits: StepLimits) -> list[Phrase]:
 
 
 def describe_growth(limits: StepLimits) -> Phrase:
-    """Return one sentence on what has grown most from base to head, and its cures."""
-    first, second, *_ = describe_limits(limits)
-    end = () if limits.limits[0].cures else (Words("."),)
-    return (*first, Words(" "), *second, *end)
+    """Say what has grown most from base to head, and its cures; or why that is not known."""
+    first, *further = describe_limits(limits)
+    grown = (Words(" "), *further[0]) if further else ()
+    end = () if limits.limits and limits.limits[0].cures else (Words("."),)
+    return (*first, *grown, *end)
 
 
 def build_operator_table(profile: StepProfile, *, most: int = MOST_SHOWN_OPERATORS) -> Table:

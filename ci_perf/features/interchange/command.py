@@ -99,8 +99,7 @@ def judge_command(
 @click.option(
     "--run",
     type=_FILE,
-    help="Of html: the run.json that was judged; without it no launches, pairs and machine are "
-    "drawn.",
+    help="Of html: the run.json that was judged, if it is not beside FILE.",
 )
 @options.baselines
 @options.output

@@ -28,8 +28,9 @@ def export(
 ) -> str:
     """Return the text of `form`, or write what is no text to `output`, a file or a folder.
 
-    A page of HTML draws the launches of `run`, which was judged. Raises InvalidFileError,
-    UsageError, CannotWriteError, and CiPerfError where a library is missing.
+    A page of HTML draws the launches of `run`, which was judged; without it, those of the run.json
+    beside `source`, if that is the run. Raises InvalidFileError, UsageError, CannotWriteError, and
+    CiPerfError where a library is missing.
     """
     loaded = notebook.load(source)
     if output is None and form in {"parquet", "tensorboard"}:
@@ -45,7 +46,9 @@ def export(
                 f"{source}: --format html: expected a comparison, which `check` and `compare` "
                 "write with --format json, found another document; give the run with --run"
             )
-        return page(loaded.document, run, baselines=baselines, notify=notify)
+        judged = loaded.document
+        measured = files.read(run, Run) if run else _find_run(source, judged, notify)
+        return render(judged, run=measured, base=_base(judged, baselines, notify))
     assert output is not None
     if form == "parquet":
         files.write_bytes(output, frame.parquet(loaded.to_frame()))
@@ -94,16 +97,19 @@ def _started_s(run: Run) -> float:
         ) from None
 
 
-def page(
-    comparison: Comparison | Path, run: Run | Path | None, *, baselines: Path, notify: Notify
-) -> str:
-    """Render a comparison, or the file of one. Raises InvalidFileError and UsageError.
-
-    The sessions below `baselines` are drawn where they are still those that the comparison saw.
-    """
-    judged = files.read(comparison, Comparison) if isinstance(comparison, Path) else comparison
-    measured = files.read(run, Run) if isinstance(run, Path) else run
-    return render(judged, run=measured, base=_base(judged, baselines, notify))
+def _find_run(source: Path, judged: Comparison, notify: Notify) -> Run | None:
+    """Return the run that stands beside a comparison as run.json, if the comparison is of it."""
+    path = source.with_name("run.json")
+    if not path.is_file():
+        return None
+    run = files.read(path, Run)
+    if run.id == judged.head.run:
+        return run
+    notify(
+        f"note: the page shows no launches: {path} is run {run.id}, the comparison is of run "
+        f"{judged.head.run or '(none)'}; name that run with --run"
+    )
+    return None
 
 
 def _base(judged: Comparison, baselines: Path, notify: Notify) -> Summary | None:

@@ -30,9 +30,9 @@ class Collector:
         self._has_measured = False
 
     def measure(self, measured: MeasuredCall) -> object:
-        """Run what a test has its fixture measure, once."""
+        """Run what a test has its fixture measure, as it is written."""
         self._has_measured = True
-        return measured.call()
+        return measured.as_written()
 
     @pytest.hookimpl(trylast=True)  # others may have left some out
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:

@@ -73,11 +73,13 @@ def list_arguments(root: str, cache: str, *words: str) -> list[str]:
 class MeasuredCall:
     """What a test has its fixture measure.
 
-    ``call`` is one round, whose result the test gets. ``reported_s`` returns the seconds of the
-    latest round without what prepares it, where something does.
+    ``call`` is one round, whose result the test gets. ``as_written`` does all that the test asks
+    for, rounds and iterations, and times nothing. ``reported_s`` returns the seconds of the latest
+    round without what prepares it, where something does.
     """
 
     call: Callable[[], object]
+    as_written: Callable[[], object]
     reported_s: Callable[[], Sequence[float]] | None = None
 
 
@@ -95,13 +97,17 @@ class _Round:
     teardown: Callable[..., object] | None
     latest_s: list[float] = field(default_factory=list)
 
-    def run(self) -> object:
-        """Run one round; only the target is timed."""
+    def run(self, iterations: int = 1) -> object:
+        """Run one round; only the target is timed. Raises TypeError: two kinds of arguments."""
         args, kwargs = self.arguments
         if self.setup is not None and (made := self.setup()) is not None:
+            if args or kwargs:
+                raise TypeError("setup: expected no arguments of it beside args and kwargs")
             args, kwargs = made
+        result: object = None
         start = time.perf_counter()
-        result = self.target(*args, **kwargs)
+        for _ in range(iterations):
+            result = self.target(*args, **kwargs)
         self.latest_s = [time.perf_counter() - start]
         if self.teardown is not None:
             self.teardown(*args, **kwargs)
@@ -137,7 +143,7 @@ class BenchmarkFixture:
         self._use("benchmark(...)")
         has_arguments = bool(args or kwargs)
         call = functools.partial(function, *args, **kwargs) if has_arguments else function
-        return self._measure(MeasuredCall(call=call))
+        return self._measure(MeasuredCall(call=call, as_written=call))
 
     def pedantic(
         self,
@@ -160,27 +166,31 @@ class BenchmarkFixture:
             ("rounds", rounds, 1),
             ("warmup_rounds", warmup_rounds, 0),
         ):
-            if value < least:
+            if type(value) is not int or value < least:
                 raise ValueError(
                     f"{name}: expected a whole number from {least} on, found {value!r}"
                 )
-        if setup is not None and (args or kwargs):
-            raise TypeError("setup: expected no args and kwargs beside it, found some")
         if setup is not None and iterations != 1:
             raise ValueError("setup: expected iterations=1 beside it")
-        if setup is None and teardown is None:
-            return self._measure(
-                MeasuredCall(call=functools.partial(target, *args, **(kwargs or {})))
-            )
         once = _Round(target, (args, kwargs or {}), setup, teardown)
-        return self._measure(MeasuredCall(call=once.run, reported_s=lambda: once.latest_s))
+
+        def run_all() -> object:
+            results = [once.run(iterations) for _ in range(warmup_rounds + rounds)]
+            return once.run() if iterations > 1 else results[-1]  # as pytest-benchmark does
+
+        if setup is None and teardown is None:
+            call = functools.partial(target, *args, **(kwargs or {}))
+            return self._measure(MeasuredCall(call=call, as_written=run_all))
+        return self._measure(
+            MeasuredCall(call=once.run, as_written=run_all, reported_s=lambda: once.latest_s)
+        )
 
     def weave(self, target: Any, **options: Any) -> None:  # noqa: ANN401  aspectlib's
         """Measure the first call of a function that something else calls. Raises ImportError."""
         aspectlib = importlib.import_module("aspectlib")
 
         def measured(function: Callable[..., Any]) -> Callable[..., Any]:
-            return functools.partial(self, function)
+            return lambda *args, **kwargs: self(function, *args, **kwargs)  # a method of its class
 
         self.undo.append(aspectlib.weave(target, measured, **options).rollback)
 
@@ -220,6 +230,11 @@ class BenchmarkPlugin:
         for undo in fixture.undo:
             undo()
 
+    @pytest.fixture
+    def benchmark_weave(self, benchmark: BenchmarkFixture) -> Callable[..., None]:
+        """Measure what something else calls."""
+        return benchmark.weave
+
     @pytest.hookimpl(tryfirst=True)
     def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> bool | None:
         """Measure a test as a whole that is marked, and leaves the fixture alone."""
@@ -227,7 +242,8 @@ class BenchmarkPlugin:
             return None
         names = pyfuncitem._fixtureinfo.argnames  # noqa: SLF001  as pytest's own plugins do
         values = {name: pyfuncitem.funcargs[name] for name in names}
-        self._measure(MeasuredCall(call=functools.partial(pyfuncitem.obj, **values)))
+        call = functools.partial(pyfuncitem.obj, **values)
+        self._measure(MeasuredCall(call=call, as_written=call))
         return True
 
 

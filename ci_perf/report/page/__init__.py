@@ -34,7 +34,6 @@ from ci_perf.report import (
     headline,
     phrases,
     profiles,
-    provenance,
     table_rows,
     tables,
 )
@@ -43,7 +42,7 @@ from ci_perf.report.escape import Command, Emphasis, Markdown, Sentence, Words
 from ci_perf.report.page import canaries, launches, scales
 from ci_perf.report.page.launches import Launches
 from ci_perf.report.page.pictures import Picture
-from ci_perf.report.tables import Table
+from ci_perf.report.tables import Bullets, Table
 
 _WORSE = frozenset({Severity.FAILED, Severity.NUMERICS_CHANGED, Severity.REGRESSED})
 # Of the whole page, by exit code: what fails no job is not red.
@@ -58,9 +57,7 @@ _CODE = re.compile("`([^`]+)`")
 _SPACE_OF_UNIT = re.compile(r"(?<=\d) (?=[%a-zµ°])", re.IGNORECASE)
 # A machine without a font for our emoji would show an empty box.
 _ICON = re.compile(
-    "^(?:"
-    + "|".join([*(mark.icon for mark in phrases.MARKS.values()), "🛑", "ℹ️"])  # noqa: RUF001
-    + ") "
+    "(?:" + "|".join([*(mark for mark, _ in phrases.MARKS.values()), "🛑", "ℹ️"]) + ") "  # noqa: RUF001
 )
 
 
@@ -104,13 +101,12 @@ def render(comparison: Comparison, *, run: Run | None = None, base: Summary | No
         axis=axis.ticks(),
         rows=[_make_row(row, axis, values) for row in rows if not table_rows.is_quiet(row)],
         folded=[_make_row(row, axis, values) for row in rows if table_rows.is_quiet(row)],
-        folded_summary=table_rows.summarise_quiet(comparison.rows),
+        folded_summary=(phrases.tally(filter(table_rows.is_quiet, rows)),),
         headline=headline.summarise(comparison),
-        counts=headline.count_rows(comparison),
+        scope=headline.tell_scope(comparison),
+        tally=(phrases.tally(rows),),
         tone=_TONES.get(comparison.exit_code, "open" if comparison.gate_changes else "same"),
-        footer=provenance.say_what_was_measured(comparison),
-        machine=provenance.machine(comparison.head.machine),
-        advice=[*gate, *comparison_page.advise(comparison)],
+        advice=[Bullets(comparison_page.list_lines(comparison)), *gate],
         explained=list(comparison_page.explain(comparison.rows)),
         more=list(profiles.fold(comparison.profiles, shown=_MOST_PROFILES)),
         canaries=Table(canaries.HEADING, canaries.list_rows(run) if run else []),

@@ -104,8 +104,10 @@ def _by_metric(processes: Sequence[Numbers]) -> dict[str, tuple[float, ...]]:
 
 
 def picture(launches: Launches, metric: str) -> Picture | None:
-    """Draw the launches of one metric; `None` where there are none."""
+    """Draw the launches of one metric; `None` unless both sides have some."""
     sessions, pairs = launches.sessions, launches.pairs
+    if not (pairs or (sessions and launches.head)):
+        return None
     history = [value for session in sessions for value in session]
     values = [*history, *launches.head, *(value for pair in pairs for value in pair[:2])]
     scale = pictures.vertical(values, top=_TOP, bottom=_BOTTOM)

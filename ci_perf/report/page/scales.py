@@ -14,12 +14,12 @@ _HEIGHT = 34
 _MIDDLE = 17.0
 _FIRST, _LAST = 2.0, 98.0
 # The ends of the axis: so many times the widest limit of a row that can fail the job, or a bit
-# beyond the farthest change of such a row, within bounds.
+# beyond the farthest end of an interval of such a row, within bounds.
 _LIMITS_TO_THE_END = 3.0
 _BEYOND_THE_FARTHEST = 1.2
-_LEAST, _MOST = 0.06, 1.0
+_LEAST, _MOST = 0.06, 6.0
 _FINEST = 0.01
-_TICKS = (1.0, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005)
+_TICKS = (5.0, 2.0, 1.0, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005)
 _TICKS_HEIGHT = 20
 # In per cent of the width: "+20 %" in letters of 12 px on a phone.
 _TICK_WIDTH = 12.0
@@ -62,8 +62,13 @@ class ChangeAxis:
                 room = x - _TICK_WIDTH
                 yield change
 
-    def picture(self, row: Change) -> Picture:
-        """Draw one row. Without an interval there is a mark alone, without a ratio nothing."""
+    def picture(self, row: Change) -> Picture | None:
+        """Draw one row; `None` where its interval does not lie on the axis as a whole.
+
+        Without an interval there is a mark alone, without a ratio nothing.
+        """
+        if row.interval is not None and max(map(abs, _list_ends(row))) > self.end:
+            return None
         # Of what is noisy, a change beyond half the limit must be proven.
         alarm = row.limit / 2 if row.interval is not None else row.limit
         bands = [
@@ -74,13 +79,12 @@ class ChangeAxis:
         lines = [Segment(x1=self.place(0), y1=2, x2=self.place(0), y2=_HEIGHT - 2, kind="axis")]
         marks: list[Symbol] = []
         if row.interval is not None:
-            low, high = self.place(row.interval.low - 1), self.place(row.interval.high - 1)
+            low, high = map(self.place, _list_ends(row))
             lines += [
                 Segment(x1=low, y1=_MIDDLE, x2=high, y2=_MIDDLE, kind="interval"),
                 *(
                     Segment(x1=x, y1=_MIDDLE - 6, x2=x, y2=_MIDDLE + 6, kind="interval")
-                    for x, change in ((low, row.interval.low - 1), (high, row.interval.high - 1))
-                    if abs(change) <= self.end
+                    for x in (low, high)
                 ),
             ]
         if row.ratio is not None:
@@ -114,12 +118,20 @@ def _is_worse(row: Change) -> bool:
     return is_more is not (known is not None and known.better is Better.HIGHER)
 
 
+def _list_ends(row: Change) -> list[float]:
+    """List the ends of an interval as changes; of an exact row, its change."""
+    if row.interval is not None:
+        return [row.interval.low - 1, row.interval.high - 1]
+    return [] if row.ratio is None else [row.ratio - 1]
+
+
 def make_axis(rows: Iterable[Row]) -> ChangeAxis:
-    """Return the axis for these rows: it holds their limits, and changes that can be drawn."""
-    changes = [row for row in rows if isinstance(row, Change)]
-    gating = [row for row in changes if row.gate] or changes
+    """Return the axis for these rows: it holds their limits, and intervals that can be drawn."""
+    every = [row for row in rows if isinstance(row, Change)]
+    gating = [row for row in every if row.gate] or every
     widest = max((row.limit for row in gating), default=0.0)
-    farthest = max((abs(row.ratio - 1) for row in gating if row.ratio is not None), default=0.0)
+    changes = (abs(end) for row in gating for end in _list_ends(row))
+    farthest = max((change for change in changes if change <= _MOST), default=0.0)
     wanted = max(_LIMITS_TO_THE_END * widest, _BEYOND_THE_FARTHEST * farthest, _LEAST)
     return ChangeAxis(end=min(wanted, _MOST), fine=min(max(widest, _FINEST), _MOST))
 

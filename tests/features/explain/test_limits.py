@@ -5,7 +5,7 @@ from typing import get_args
 import msgspec
 import pytest
 
-from ci_perf.features.explain import causes
+from ci_perf.features.explain import causes, report
 from ci_perf.features.explain.limits import find_growth, find_limits
 from ci_perf.features.explain.model import (
     DeviceIdle,
@@ -264,6 +264,21 @@ def test_an_explanation_says_what_grew_and_names_the_traces():
     assert reasons(loss.limits) == ["data"]
     assert loss.traces == ("w.base.pt.trace.json.gz", "w.head.pt.trace.json.gz")
     assert gain.limits is None
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_check_says_that_the_profiler_was_refused_the_gpu(count):
+    refused = msgspec.structs.replace(
+        on_a_host(), step_s=1.0, missing={"device": "CUPTI_ERROR_INSUFFICIENT_PRIVILEGES"}
+    )
+    slower = msgspec.structs.replace(refused, step_s=2.0)
+
+    explanation = causes.explain(both(refused, slower, pairs=count), is_gain=False)
+
+    assert explanation.limits is not None
+    assert not explanation.limits.limits
+    note = report.describe((), explanation).note
+    assert "What limits a step is not known: CUPTI_ERROR_INSUFFICIENT_PRIVILEGES." in "".join(note)
 
 
 def test_long_names_of_measured_code_are_cut():

@@ -22,15 +22,20 @@ def test_all_of_it(benchmark):
         return number + more
     def clean(number, more):
         done.append("teardown")
-    assert benchmark.pedantic(target, setup=prepare, teardown=clean, rounds=5) == 7
-    assert done == ["setup", "target", "teardown"]
+    assert benchmark.pedantic(target, setup=prepare, teardown=clean, rounds=2) == 7
+    assert done == 2 * ["setup", "target", "teardown"]
+
+def test_rounds_and_iterations(benchmark):
+    called = []
+    benchmark.pedantic(lambda: called.append(1), rounds=2, iterations=3, warmup_rounds=1)
+    assert len(called) == 10
 
 def test_arguments(benchmark):
     assert benchmark.pedantic(divmod, args=(7, 2), rounds=2, iterations=3) == (3, 1)
 
 @pytest.mark.parametrize("wrong", [
     {"rounds": 0}, {"iterations": 0}, {"warmup_rounds": -1},
-    {"setup": print, "args": (1,)}, {"setup": print, "iterations": 2},
+    {"rounds": "1"}, {"setup": lambda: ((1,), {}), "args": (1,)}, {"setup": print, "iterations": 2},
 ])
 def test_wrong_use(benchmark, wrong):
     with pytest.raises((TypeError, ValueError)):
@@ -70,7 +75,7 @@ def test_tests_find_what_they_know_from_pytest_benchmark(tmp_path):
     found = collect_tests(tmp_path, [], ["test_fixture.py"])
 
     assert {test.node: test.reason for test in found if test.outcome != "passed"} == {}
-    assert len(found) == 11
+    assert len(found) == 13
 
 
 def test_pytest_itself_finds_no_fixture_of_ours(tmp_path):

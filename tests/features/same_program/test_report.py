@@ -31,7 +31,7 @@ def test_the_report_explains_it_once_in_two_sentences_and_counts_the_workloads()
 
     assert "Same program: 2 of 3 workloads were not launched, because every file" in text
     assert text.count("Same program:") == 1
-    assert "2 workloads with the same program" in text
+    assert "✅ 3 unchanged" in text
     assert "not launched: 33 files are the same" in text
     assert "Pass: no regression" in text
 

@@ -52,9 +52,9 @@ def test_a_fork_is_reported_by_numbers_that_are_judged_again(stage, checkout, op
 
     assert done.step("report").code == 1, done.step("report").log
     (comment,) = github.comments(PULL)
-    assert "1 regression" in comment.body
+    assert "❌ 1 regressed" in comment.body
     assert "Measured by code from a fork" in comment.body
-    assert "1 regression" in job.summaries[0]
+    assert "❌ 1 regressed" in job.summaries[0]
     assert (done.outputs["exit-code"], done.outputs["outcome"]) == ("1", "failure")
     assert done.outputs["comment-url"].endswith(str(comment.id))
     assert [one.conclusion for one in github.checks(HEAD)] == ["failure"]

@@ -24,7 +24,7 @@ def test_a_slower_pull_request_is_told_accepted_and_then_green(stage):
     assert files.read(folder / "run.json", Run).measured
     assert files.read(folder / "comparison.json", Comparison).exit_code == 1
     headline = (folder / "report.md").read_text().splitlines()[0]
-    assert headline.startswith("### ❌ Act: ")
+    assert headline.startswith("### ❌ Fail: ")
     assert headline in gpu.summaries[0]
     assert (measured.outputs["exit-code"], measured.outputs["verdict"]) == ("1", "regressed")
     assert measured.step("measure").code == reported.step("report").code == 1
@@ -45,8 +45,8 @@ def test_a_slower_pull_request_is_told_accepted_and_then_green(stage):
     assert measured.conclusion == reported.conclusion == "success", measured.step("measure").log
     (comment,) = stage.github.comments(PULL)
     assert len(comment.bodies) == 2
-    assert "1 regression" in comment.bodies[0]
-    assert "1 regression" not in comment.body
+    assert "❌ 1 regressed" in comment.bodies[0]
+    assert "❌ 1 regressed" not in comment.body
     assert stage.git.worktrees() == [str(stage.git.root)]
 
 

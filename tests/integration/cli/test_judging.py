@@ -55,7 +55,7 @@ def test_losses_have_no_form_for_programs_but_the_run_itself(project):
 
 @pytest.mark.parametrize(
     ("more", "begins"),
-    [((), b"\xe2\x9d\x8c Act: "), (("--format", "markdown"), b"### \xe2\x9d\x8c Act: ")],
+    [((), b"\xe2\x9d\x8c Fail: "), (("--format", "markdown"), b"### \xe2\x9d\x8c Fail: ")],
     ids=["by default", "asked for Markdown"],
 )
 def test_a_person_at_a_terminal_gets_the_form_for_terminals(project, more, begins):
@@ -82,7 +82,7 @@ def test_compare_writes_every_form_also_to_a_file(project):
     assert json.loads(compared("json").out)["verdict"] == "regressed"
     rows = list(csv.DictReader(io.StringIO(compared("csv").out)))
     assert rows[0]["verdict"] == "regressed"
-    assert "1 regression" in compared("terminal").out
+    assert "❌ 1 regressed" in compared("terminal").out
     assert compared("parquet").code == ExitCode.USAGE
     assert compared("parquet", "-o", "c.parquet").code == ExitCode.REGRESSED
     assert len(pd.read_parquet(project.root / "c.parquet")) == len(rows)

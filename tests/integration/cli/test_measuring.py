@@ -200,7 +200,7 @@ def test_check_measures_judges_and_reports_also_a_workload_that_has_vanished(pro
     second = project.run("check", "--processes", 2, *outputs)
 
     assert first.code == ExitCode.NO_ANSWER  # nothing to compare with
-    assert "Measured for the first time:" in first.out
+    assert "Measured for the first time" in first.out
     assert accepted.code == ExitCode.OK
     assert second.code in {ExitCode.REGRESSED, ExitCode.NO_ANSWER}  # by the noise
     assert second.out == ""

@@ -9,7 +9,7 @@ from ci_perf.github.checks import Annotation, CheckRun, Conclusion
 from ci_perf.github.client import GithubError
 from ci_perf.model.comparison import Verdict
 from ci_perf.model.gate_change import GateChange, GateKind
-from tests.comparisons import a_change, a_comparison, an_uncompared
+from tests.comparisons import a_change, a_comparison, a_numerics, an_uncompared
 from tests.fakes.github import faults
 from tests.fakes.github.fixtures import on_github_and_ghes
 from tests.features.explain.step_profiles import a_cause, a_function
@@ -58,8 +58,9 @@ def failed():
         (undecided(), "neutral"),
         (failed(), "failure"),
         (fine(gate_changes=(GateChange(kind=GateKind.REMOVED, workload="x"),)), "neutral"),
+        (a_comparison(a_change(), a_numerics()), "neutral"),
     ],
-    ids=["fine", "regressed", "inconclusive", "failed", "another gate"],
+    ids=["fine", "regressed", "inconclusive", "failed", "another gate", "other numerics"],
 )
 def test_a_check_says_what_the_exit_code_says(on_pull, comparison, conclusion):
     ended = on_pull.publish("--check", of=[comparison])
@@ -76,8 +77,8 @@ def test_a_check_is_in_progress_first_and_completed_then(on_pull):
     (made,) = on_pull.github.checks(HEAD)
     assert [status for status, _ in made.history] == ["in_progress", "completed"]
     assert made.name == "ci-perf: standard on nvidia-h200"
-    assert "Act: slower: mlp" in made.output["title"]
-    assert "| Workload, metric |" in made.output["summary"]
+    assert "Fail: slower: mlp" in made.output["title"]
+    assert "| Workload |" in made.output["summary"]
 
 
 def test_each_machine_has_a_check_of_its_own(on_pull):

@@ -8,7 +8,7 @@ from ci_perf.github import report_comment
 from ci_perf.github.client import GithubError
 from ci_perf.github.report_comment import CommentOutcome, Draft
 from ci_perf.model.comparison import Verdict
-from tests.comparisons import a_change, a_comparison, a_head
+from tests.comparisons import a_change, a_comparison, a_head, a_numerics
 from tests.fakes.github import faults
 from tests.fakes.github.fixtures import on_github_and_ghes
 from tests.integration.github.stage import PULL, a_client, fine, worse
@@ -49,7 +49,7 @@ def test_two_runs_write_one_comment(on_pull):
 
     (body,) = on_pull.bodies()
     assert body.startswith(f"{MARKER}\n<!-- ci-perf:run=101 attempt=1 record=")
-    assert "1 regression" in body
+    assert "❌ 1 regressed" in body
     assert "comment updated: " in ended.err
 
 
@@ -115,6 +115,13 @@ def test_without_news_no_comment_is_begun_and_an_old_regression_does_not_stay(on
     assert "no regression" in on_pull.bodies()[0]
 
 
+def test_changed_numerics_are_news(on_pull):
+    rows = (a_change(), a_numerics())
+    on_pull.publish("--skip-if-unchanged", of=[a_comparison(*rows, verdict=Verdict.UNCHANGED)])
+
+    assert "### ⚠️ Pass, with a warning: numerics changed: `mlp`" in on_pull.bodies()[0]
+
+
 # --- older and newer
 
 
@@ -123,7 +130,7 @@ def test_an_older_run_never_overwrites_a_newer_one(on_pull, run, attempt):
     on_pull.on_pull(run=100, attempt=2).publish(of=[worse()])
     ended = on_pull.on_pull(run=run, attempt=attempt).publish()
 
-    assert "1 regression" in on_pull.bodies()[0]
+    assert "❌ 1 regressed" in on_pull.bodies()[0]
     assert "comment outdated" in ended.err
     assert ended.code == 0
 
@@ -164,8 +171,8 @@ def test_one_job_reports_all_machines_in_one_comment_under_one_headline(on_pull)
 
     (body,) = on_pull.bodies()
     assert ended.code == 1
-    assert body.splitlines()[2] == "## ❌ Act on 1 of 2 machines: `nvidia-h200`"
-    assert body.index("no regression") < body.index("1 regression"), "cpu before nvidia"
+    assert body.splitlines()[2] == "## ❌ Fail on 1 of 2 machines: `nvidia-h200`"
+    assert body.index("no regression") < body.index("❌ 1 regressed"), "cpu before nvidia"
     assert len(on_pull.github.sent("POST", COMMENTS)) == 1
 
 

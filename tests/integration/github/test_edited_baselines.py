@@ -1,5 +1,6 @@
 """Pull requests that change baselines: seen to, and judged by the bar that was there before."""
 
+import re
 import shutil
 
 import pytest
@@ -15,6 +16,7 @@ from tests.integration.github.second_stage import (
     slower,
     steady,
 )
+from tests.runs import GPU, an_environment
 
 MLP = f"{TOGETHER}/mlp.json"
 
@@ -33,9 +35,29 @@ def test_a_pull_request_that_raises_its_own_bar_is_seen_to_and_judged_by_both(se
 
     assert ended.code == ExitCode.REGRESSED
     assert "✏️ This pull request changes 1 baseline" in second.body
-    assert second.body.splitlines()[2].startswith("### ❌ Act: worse: `mlp` graph breaks +3")
+    assert second.body.splitlines()[2].startswith("### ❌ Fail: worse: `mlp` graph breaks +3")
     assert "with its own it would be: ✅ Pass: no regression" in second.body
     assert "- own regression accepted: `mlp` graph breaks 0 → 3, because: `because`" in second.body
+
+
+@on_github_and_ghes
+def test_the_first_baselines_are_said_to_be_the_first_ones(second):
+    second.opened(base={}, files=committed(second.folder / "first", steady()))
+    ended = second.measured(steady()).report()
+
+    assert ended.code == ExitCode.NO_ANSWER
+    assert "### ❓ No answer: first baselines, nothing to compare with: `mlp`" in second.body
+    assert "This change adds the first baselines: `mlp`." in second.body
+    assert re.search(r"🆕 `mlp` \| .*1\.00\sms \| accepted", second.body)
+    assert "ci-perf accept run.json" not in second.body
+
+
+def test_a_baseline_of_another_machine_is_not_the_first_one_of_this(second):
+    elsewhere = steady(environment=an_environment(hard=GPU))
+    second.opened(base={}, files=committed(second.folder / "first", elsewhere))
+    second.measured(steady()).report()
+
+    assert "No answer: no baseline yet: `mlp`" in second.body
 
 
 def test_a_baseline_that_cannot_be_read_is_named_all_the_same(second):
@@ -137,7 +159,7 @@ def test_the_gate_of_the_base_judges_although_the_head_switches_it_off(second):
     ended = with_another_suite(second, run=broken()).report()
 
     assert ended.code == ExitCode.REGRESSED
-    assert "### ❌ Act: worse: `mlp` graph breaks +3" in second.body
+    assert "### ❌ Fail: worse: `mlp` graph breaks +3" in second.body
     assert "- gate switched off: `mlp` graph breaks" in second.body
 
 

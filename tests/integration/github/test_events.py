@@ -212,8 +212,8 @@ def test_in_a_plain_shell_the_report_goes_to_stdout(stage):
     ended = stage.publish("--check", of=[worse()])
 
     assert ended.code == 1
-    assert ended.out.startswith("### ❌ Act: ")
-    assert "| Workload, metric |" in ended.out
+    assert ended.out.startswith("### ❌ Fail: ")
+    assert "| Workload |" in ended.out
     assert not stage.summary
     assert not ended.err
 

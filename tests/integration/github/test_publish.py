@@ -138,7 +138,7 @@ def test_an_event_that_cannot_be_read_is_a_warning_and_the_summary_is_there(on_p
 
     assert ended.code == ExitCode.REGRESSED
     assert "::warning title=ci-perf::not reported:" in ended.err
-    assert "1 regression" in on_pull.summary
+    assert "❌ 1 regressed" in on_pull.summary
 
 
 def test_a_bug_of_ours_changes_no_verdict_and_shows_no_token(on_pull):
@@ -176,8 +176,8 @@ def test_the_summary_has_every_row_that_the_comment_has_no_room_for(on_pull):
     rows = [a_change(f"w{n}", Verdict.REGRESSED, ratio=1.1) for n in range(900)]
     on_pull.publish(of=[a_comparison(*rows)])
 
-    assert on_pull.summary.count("| ❌ |") == 900
-    assert on_pull.bodies()[0].count("| ❌ |") < 900
+    assert on_pull.summary.count("`<br>step time |") == 900
+    assert on_pull.bodies()[0].count("`<br>step time |") < 900
 
 
 def test_a_summary_that_is_nearly_full_gets_what_has_room(on_pull):
@@ -186,7 +186,7 @@ def test_a_summary_that_is_nearly_full_gets_what_has_room(on_pull):
     ended = on_pull.publish(of=[a_comparison(*rows)])
 
     assert "::warning" not in ended.err
-    assert "400 regressions" in on_pull.summary
+    assert "400 workloads" in on_pull.summary
     assert len(on_pull.summary.encode()) <= MAX_SUMMARY_BYTES
 
 
@@ -283,6 +283,6 @@ def test_the_command_line_ends_with_the_verdict(tmp_path, github):
     )
 
     assert done.returncode == ExitCode.REGRESSED, done.stderr
-    assert done.stdout.startswith("ci-perf: standard on nvidia-h200: ❌ Act: slower: ")
+    assert done.stdout.startswith("ci-perf: standard on nvidia-h200: ❌ Fail: slower: ")
     assert [one.conclusion for one in github.checks("a" * 40)] == ["failure"]
     assert github.token not in done.stdout + done.stderr

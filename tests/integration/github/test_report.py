@@ -44,11 +44,11 @@ def test_what_a_pull_request_has_measured_is_judged_again_and_posted(second, for
 
     assert ended.code == ExitCode.REGRESSED
     assert "::warning" not in ended.err
-    assert "1 regression" in second.body
+    assert "❌ 1 regressed" in second.body
     assert (FROM_A_FORK in second.body) == fork
     assert f"/actions/runs/{RUN})" in second.body
     assert [one.conclusion for one in second.github.checks(HEAD)] == ["failure"]
-    assert "1 regression" in second.stage.summary
+    assert "❌ 1 regressed" in second.stage.summary
 
 
 def test_a_pull_request_without_news_ends_well(second):
@@ -73,7 +73,7 @@ def test_the_limits_are_those_of_the_base_branch(second):
     second.measured(slower())
 
     assert second.report().code == ExitCode.OK
-    assert "1 regression" in second.body
+    assert "❌ 1 regressed" in second.body
 
 
 def test_what_can_be_accepted_comes_with_lines_to_copy(second):

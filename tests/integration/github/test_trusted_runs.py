@@ -257,7 +257,7 @@ def test_of_two_pull_requests_of_one_branch_the_one_for_the_checkout_is_reported
     second.stage.environment(GITHUB_REF_NAME="main")
 
     assert second.report().code == ExitCode.REGRESSED
-    assert "1 regression" in second.body
+    assert "❌ 1 regressed" in second.body
     assert second.github.comments(8) == []
 
 
@@ -311,7 +311,7 @@ def test_no_name_of_a_file_keeps_a_fork_from_being_reported(second, files):
     second.opened(fork=True, base=base, files=files)
 
     assert second.measured(slower(), fork=True).report().code == ExitCode.REGRESSED
-    assert "1 regression" in second.body
+    assert "❌ 1 regressed" in second.body
 
 
 def test_a_calibration_that_is_changed_is_shown(second):
@@ -328,7 +328,7 @@ def test_where_github_does_not_say_what_is_changed_the_verdict_is_reported_all_t
     second.github.fail_next("GET", r"/pulls/7/files", faults.BAD_GATEWAY, times=99)
 
     assert second.report().code == ExitCode.REGRESSED
-    assert "1 regression" in second.body
+    assert "❌ 1 regressed" in second.body
 
 
 def test_the_bot_says_that_a_file_stands_where_baselines_should_lie(second):

@@ -55,7 +55,7 @@ def test_a_foreign_string_in_a_summary_is_one_code_element_and_nothing_else(text
 @example("```\n</details>\n@octocat")
 @example("~~~\n`````")
 def test_nothing_in_a_fence_can_close_it(text):
-    page = Page(f"{escape.fenced(text)}\n\nafter")
+    page = Page(f"{escape.fence(escape.tail(text), info='text')}\n\nafter")
 
     assert page.tags == ["pre", "code", "p"]
     assert page.code == [escape.tail(text) + "\n"]

@@ -1,4 +1,4 @@
-"""The first two lines: pass, act or unknown, what and how much; then counts."""
+"""The first line: pass, fail or no answer, what and how much; and its scope."""
 
 import msgspec
 import pytest
@@ -43,7 +43,7 @@ CPU = {"metric": metrics.STEP_CPU}
 A_GAIN = open_row("c", 0.8, code="history_alone")
 NO_SIGN = open_row("a", signs=EQUAL, interval=Interval(low=0.98, high=1.03))
 WIDER = a_change("b", limit=0.05, interval=Interval(low=0.97, high=1.0412))
-LACK = "judged for lack of a baseline"
+LACK = "no baseline yet"
 EXCLUDES = "no regression proven, and no loss above"
 
 
@@ -55,14 +55,14 @@ def case(line, *rows, **more):
     ("line", "comparison"),
     [
         case(
-            "❌ Act: slower: both +30.0 %, one CPU time of a step +20.0 %",
+            "❌ Fail: slower: both +30.0 %, one CPU time of a step +20.0 %",
             *(a_loss("both", 1.3), a_loss("both", 1.2, **CPU), a_loss("one", 1.2, **CPU)),
         ),
         case(
-            f"❌ Act: worse: ddp scaling efficiency {MINUS}20.0 %", a_loss("ddp", 1.25, **SCALING)
+            f"❌ Fail: worse: ddp scaling efficiency {MINUS}20.0 %", a_loss("ddp", 1.25, **SCALING)
         ),
         case(
-            "❌ Act: slower: w4 +50.0 %, w3 +40.0 %, w2 +30.0 % and 2 more",
+            "❌ Fail: slower: w4 +50.0 %, w3 +40.0 %, w2 +30.0 % and 2 more",
             *(a_loss(f"w{i}", 1.1 + i / 10) for i in range(5)),
         ),
         case(
@@ -73,43 +73,41 @@ def case(line, *rows, **more):
         case(f"✅ Pass: {EXCLUDES} 3 %; inconclusive without a sign of a change: a", NO_SIGN),
         case(f"✅ Pass: {EXCLUDES} 4.2 %; inconclusive: a", open_row("a"), WIDER),
         case(
-            "❓ Unknown: looks worse, not proven: c +8.0 %; "
-            "no answer, and one is required: a +0.4 %",
+            "❓ No answer: looks worse, not proven: c +8.0 %; required, and undecided: a +0.4 %",
             *(open_row("a", 1.004, pairs=18, require=True), open_row("c", 1.08)),
         ),
         case(
-            "❓ Unknown: looks worse, not proven: a +12.0 %, b +8.0 %",
+            "❓ No answer: looks worse, not proven: a +12.0 %, b +8.0 %",
             *(likely("a", 1.12), open_row("b", 1.08), open_row("near")),
         ),
         case(
-            "❓ Unknown: looks worse, not proven: gpt +40.0 %, bert +25.0 % by its history",
+            "❓ No answer: looks worse, not proven: gpt +40.0 %, bert +25.0 % by its history",
             *(by_history("bert", 0.96), by_history("gpt", 1.4)),
         ),
         case("✅ Pass: no regression", a_loss("mlp", gate=False), exit_code=0),
         case("✅ Pass: slower: mlp +40.0 %", a_loss("mlp"), exit_code=0),
-        case("❌ Act: looks worse, not proven: mlp +40.0 %", likely("mlp", 1.4), exit_code=1),
-        case("❌ Act: failed: b", LATE, an_uncompared("b", note="ImportError"), **BUSY),
-        case("❌ Act: failed: a", LATE, a_change()),
+        case("❌ Fail: looks worse, not proven: mlp +40.0 %", likely("mlp", 1.4), exit_code=1),
+        case("❌ Fail: does not run: b", LATE, an_uncompared("b", note="ImportError"), **BUSY),
+        case("❌ Fail: does not run: a", LATE, a_change()),
         case(
-            "❓ Unknown: likely slower: gpt +30.0 %; the machine was too busy for a verdict",
+            "❓ No answer: likely slower: gpt +30.0 %; the machine was too busy for a verdict",
             likely("gpt", 1.3, code="spread"),
             **BUSY,
         ),
         case(
-            "❓ Unknown: looks worse, not proven: gpt +30.0 %",
+            "❓ No answer: looks worse, not proven: gpt +30.0 %",
             open_row("gpt", 1.3, code="other_packages"),
             **BUSY,
         ),
-        case(f"✅ Pass: no regression; not {LACK}: new", a_change("x"), a_new("new"), a_new("x")),
-        case(f"❓ Unknown: not {LACK}: new", a_change("mlp"), a_new("new"), exit_code=3),
+        case(f"✅ Pass: no regression; {LACK}: new", a_change("x"), a_new("new"), a_new("x")),
+        case(f"❓ No answer: {LACK}: new", a_change("mlp"), a_new("new"), exit_code=3),
         case(
-            f"❓ Unknown: nothing was {LACK}: new; nothing was {LACK} and of a base that could be "
-            "launched: it",
+            f"❓ No answer: {LACK}: new; no baseline, and the base could not be launched: it",
             *(a_new("it", "ForeignCodeError: another it"), a_new("new")),
             exit_code=3,
         ),
         case(
-            "❓ Unknown: the notes below say why these numbers decide nothing",
+            "❓ No answer: the notes below say why these numbers decide nothing",
             a_change(),
             exit_code=3,
         ),
@@ -140,14 +138,14 @@ def test_a_run_that_cannot_be_trusted_blames_nobody():
     distrusted = msgspec.structs.replace(invalid, rows=rows)
 
     assert "".join(headline.summarise(distrusted)) == (
-        "❓ Unknown: this run cannot be trusted; failed or missing: conv"
+        "❓ No answer: this run cannot be trusted; failed or missing: conv"
     )
 
 
 def test_a_part_of_the_suite_is_said_to_be_a_part():
-    counts = "".join(headline.count_rows(a_comparison(a_change(), selection=("mlp",))))
+    scope = "".join(headline.tell_scope(a_comparison(a_change(), selection=("mlp",))))
 
-    assert "1 selected workload," in counts
+    assert ": 1 selected workload, 1 metric; a1b2c3d → d4e5f6a" in scope
 
 
 def test_a_row_that_is_worse_by_its_history_alone_says_how_far():

@@ -14,9 +14,7 @@ from tests.unit.report.parts import a_cleared
 
 MINUS = "\N{MINUS SIGN}"
 OLD, NEW = "pytorch@sha256:417bd75df636", "pytorch@sha256:6acf597eeb8e"
-MAY_EXPLAIN = ". This may explain a change below."
 MAY_HIDE = "This may explain a change below, or hide one."
-BASE_WAS_NOT = "the base was not: torch 2.12.0 → 2.13.0"
 TORCH = {"torch": ("2.12.0", "2.13.0")}
 
 
@@ -97,33 +95,27 @@ def test_the_whole_suite_is_shown_where_a_time_has_no_answer():
     ("facts", "notices_of_it"),
     [
         ({}, []),
-        ({"image": (OLD, NEW)}, [f"⚠️ Image changed: {OLD} → {NEW}{MAY_EXPLAIN}"]),
+        ({"image": (OLD, NEW)}, [f"⚠️ The environment differs: image {OLD} → {NEW}. {MAY_HIDE}"]),
         (
-            {"image": ("none", NEW)} | TORCH,
-            [f"⚠️ The head was measured in a container ({NEW}), {BASE_WAS_NOT}{MAY_EXPLAIN}"],
-        ),
-        (
-            {"image": (OLD, "none")},
-            [
-                f"⚠️ The base was measured in a container ({OLD}), the head was not{MAY_EXPLAIN}",
-            ],
+            {"image": ("none", NEW), "cuda": ("12.6", "13.0")},
+            [f"⚠️ The environment differs: image none → {NEW}, cuda 12.6 → 13.0. {MAY_HIDE}"],
         ),
         (
             {"packages": ("0" * 16, "1" * 16)},
             [f"⚠️ The environment differs: other installed packages. {MAY_HIDE}"],
         ),
     ],
-    ids=["nothing", "another image", "head's", "base's", "packages"],
+    ids=["nothing", "another image", "an image", "packages"],
 )
-def test_what_differs_is_told_with_what_came_with_an_image(facts, notices_of_it):
+def test_what_differs_is_told_with_the_image_first(facts, notices_of_it):
     assert said(differing(**facts)) == notices_of_it
 
 
-def test_baselines_of_several_images_are_all_named():
-    images = tuple(Difference(field="image", base=base, head=NEW) for base in (OLD, "none"))
-    (found,) = said(a_comparison(a_change(), differences=images))
+@pytest.mark.parametrize(("facts", "is_shared"), [(TORCH, True), ({"image": (OLD, NEW)}, False)])
+def test_pairs_share_what_is_not_in_the_image_of_a_side(facts, is_shared):
+    (notice,) = said(differing(a_change(pairs=4), **facts))
 
-    assert found == f"⚠️ Image changed: {OLD} → {NEW}, none → {NEW}{MAY_EXPLAIN}"
+    assert ("Pairs share one environment" in notice) is is_shared
 
 
 def test_every_form_of_the_report_says_it_before_its_table():
@@ -135,8 +127,8 @@ def test_every_form_of_the_report_says_it_before_its_table():
     )
 
     for text in forms:
-        assert "Image changed" in text
-        assert text.index("Image changed") < text.index("step time")
+        assert "The environment differs" in text
+        assert text.index("The environment differs") < text.index("unchanged")
 
 
 @pytest.mark.parametrize(
@@ -203,8 +195,8 @@ def test_a_reason_names_the_others_whom_it_concerns_each_once(workloads, text):
     )
     validity = Validity(status=Status.DEGRADED, reasons=reasons)
 
-    _, reason = notices.list_reasons_to_distrust(a_comparison(a_change(), validity=validity))
-    assert "".join(reason) == text
+    (notice,) = notices.list_notices(a_comparison(a_change(), validity=validity))
+    assert "".join(notice).endswith(f", or hide one: {text}")
 
 
 @pytest.mark.parametrize(
@@ -222,7 +214,8 @@ def test_the_machine_is_blamed_for_no_more_than_what_was_found(codes, text):
     validity = Validity(status=Status.DEGRADED, reasons=reasons)
     comparison = a_comparison(a_change(), validity=validity)
 
-    assert text in "".join(notices.list_reasons_to_distrust(comparison)[0])
+    (notice,) = notices.list_notices(comparison)
+    assert text in "".join(notice)
 
 
 def test_canaries_that_moved_with_the_image_do_not_blame_the_machine_alone():

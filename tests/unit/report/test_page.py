@@ -49,6 +49,12 @@ def test_what_a_report_folds_of_epochs_parts_and_gpus_stands_on_the_page():
         assert said in text
 
 
+def drawn(axis, row):
+    picture = axis.picture(row)
+    assert picture is not None
+    return picture
+
+
 def rendered_with_run(shape):
     comparison, run, base = shape()
     return comparison, page.render(comparison, run=run, base=base)
@@ -160,16 +166,21 @@ def test_a_name_of_200_characters_and_a_command_for_many_workloads_stand_there_w
     assert re.findall("--workload (w+[0-9]+)", command) == names
 
 
-def test_one_launch_is_a_mark_without_a_ground_and_without_groups_that_are_not_there():
-    comparison, run, base = page_shapes.one_launch()
+def test_launches_are_drawn_only_where_both_sides_have_some():
+    comparison, run, base = page_shapes.with_a_run()
+    every = launches.collect(run, base)["mlp", STEP_TIME]
+    head, sessions = {"head": every.head}, {"sessions": every.sessions}
 
-    picture = launches.picture(launches.collect(run, base)["mlp", STEP_TIME], STEP_TIME)
+    are_drawn = [
+        launches.picture(launches.Launches(**sides), STEP_TIME) is not None
+        for sides in (head, sessions, head | sessions, {"pairs": every.pairs})
+    ]
 
-    assert picture is not None
-    assert (len(picture.marks), picture.bands) == (1, ())
-    assert [caption.text for caption in picture.captions] == ["10.0 ms", "head"]
-    text = page.render(comparison, run=run, base=base)
-    assert "Canaries" not in text
+    assert are_drawn == [False, False, True, True]
+    without = page.render(comparison, base=base)
+    assert "in their order" not in without
+    assert "Canaries" not in without
+    assert "in their order" in page.render(comparison, run=run, base=base)
 
 
 def test_a_row_without_a_ratio_has_no_mark_unless_it_moved():
@@ -179,8 +190,8 @@ def test_a_row_without_a_ratio_has_no_mark_unless_it_moved():
     )
     axis = scales.make_axis([still, grown])
 
-    assert axis.picture(still).marks == ()
-    assert [mark.shape for mark in axis.picture(grown).marks] == ["beyond-right"]
+    assert drawn(axis, still).marks == ()
+    assert [mark.shape for mark in drawn(axis, grown).marks] == ["beyond-right"]
     assert "0 → 2" in page.render(a_comparison(grown))
 
 
@@ -265,15 +276,24 @@ def test_without_a_run_the_page_says_what_it_lacks():
 
 
 def test_a_change_beyond_the_axis_is_an_arrow_and_keeps_its_number():
-    row = a_change("mlp", Verdict.REGRESSED, ratio=40.0)
+    row = a_change("mlp", Verdict.REGRESSED, ratio=40.0, interval=None)
     axis = scales.make_axis([row])
 
-    assert axis.picture(row).marks[0].shape == "beyond-right"
+    assert drawn(axis, row).marks[0].shape == "beyond-right"
     assert "+3,900 %" in page.render(a_comparison(row))
 
 
+@pytest.mark.parametrize(("high", "is_drawn"), [(1.3, True), (6.5, True), (7.5, False)])
+def test_an_interval_is_drawn_whole_or_not_at_all(high, is_drawn):
+    row = a_change("mlp", ratio=1.1, interval=Interval(low=0.9, high=high))
+    axis = scales.make_axis([row, a_change("other")])
+
+    assert (axis.picture(row) is not None) is is_drawn
+    assert not is_drawn or axis.place(high - 1) < 98
+
+
 def test_a_row_without_an_interval_is_a_mark_alone():
-    picture = scales.make_axis([]).picture(a_change("mlp", interval=None))
+    picture = drawn(scales.make_axis([]), a_change("mlp", interval=None))
 
     assert [line.kind for line in picture.lines] == ["axis"]
     assert len(picture.marks) == 1
@@ -292,11 +312,15 @@ def test_what_is_drawn_is_what_decided(low, width, limit):
     row = msgspec.structs.replace(row, interval=Interval(low=low, high=low + width))
     axis = scales.make_axis([row])
 
-    bar = next(line for line in axis.picture(row).lines if line.kind == "interval")
+    picture = axis.picture(row)
+    if picture is None:
+        assert low + width - 1 > axis.end
+        return
+    bar = next(line for line in picture.lines if line.kind == "interval")
 
     assert bar.x1 == axis.place(low - 1)
     assert bar.x2 == axis.place(low + width - 1)
-    bands = axis.picture(row).bands
+    bands = picture.bands
     for band in bands:
         assert 0 <= band.x <= band.x + band.width <= 100.01
     for band in (each for each in bands if each.kind == "limit"):
@@ -320,7 +344,7 @@ def test_a_larger_change_lies_further_right_and_the_numbers_of_the_axis_apart(ra
 def test_a_change_of_thirty_per_cent_and_a_limit_of_two_are_both_seen():
     axis = scales.make_axis([a_change("mlp", ratio=1.3, limit=0.02)])
 
-    picture = axis.picture(a_change("mlp", ratio=1.3, limit=0.02))
+    picture = drawn(axis, a_change("mlp", ratio=1.3, limit=0.02))
 
     assert picture.marks[0].shape == "head"
     assert axis.place(0.02) - axis.place(0) > 5

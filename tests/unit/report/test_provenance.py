@@ -5,7 +5,7 @@ import pytest
 
 from ci_perf.model.comparison import Spending, Verdict
 from ci_perf.model.run import Source
-from ci_perf.report import provenance
+from ci_perf.report import headline, provenance
 from tests.comparisons import (
     a_change,
     a_comparison,
@@ -20,7 +20,7 @@ from tests.runs import CPU, GPU, an_image
 
 def summary(*rows, **found):
     comparison = a_comparison(*rows, interleaved=an_interleaved(**found))
-    return "".join(provenance.say_how_launched(comparison))
+    return "".join(next(provenance.list_notes(comparison)))
 
 
 def test_a_base_that_was_not_needed_is_said_not_to_have_been_launched():
@@ -37,40 +37,23 @@ def test_what_was_interrupted_before_its_suspects_were_counted_claims_nothing_of
 
 
 BESIDE = an_interleaved(source=Source(commit="c" * 40, branch="", dirty=False), pairs=3)
-
-
-def test_where_the_base_was_launched_its_commit_and_that_of_the_baseline_are_told_apart():
-    found = "".join(provenance.say_what_was_measured(a_comparison(a_change(), interleaved=BESIDE)))
-
-    assert found.startswith("Baseline of a1b2c3d → head d4e5f6a, paired with ccccccc · run")
+SAME = an_uncompared("bert", Verdict.UNCHANGED, code="same_program", same=a_same_program("bert"))
 
 
 @pytest.mark.parametrize(
-    ("interleaved", "paired"), [(None, " · run"), (BESIDE, ", paired with ccccccc · run")]
+    ("row", "interleaved", "base"),
+    [
+        (a_change(), None, "a1b2c3d"),
+        (a_change(), BESIDE, "ccccccc"),
+        (a_change(), msgspec.structs.replace(BESIDE, pairs=0), "a1b2c3d"),
+        (SAME, msgspec.structs.replace(BESIDE, pairs=0), "ccccccc"),
+    ],
+    ids=["baseline", "launched", "not launched", "same program"],
 )
-def test_without_a_baseline_a_base_is_named_only_where_it_was_launched(interleaved, paired):
-    nobody = a_side(sessions=0, source=Source(commit="none", branch="none", dirty=False))
-    found = a_comparison(a_change(), base=nobody, interleaved=interleaved)
+def test_the_base_that_was_launched_is_named_before_that_of_the_baselines(row, interleaved, base):
+    scope = "".join(headline.tell_scope(a_comparison(row, interleaved=interleaved)))
 
-    footer = "".join(provenance.say_what_was_measured(found))
-    assert footer.startswith(f"No baseline → head d4e5f6a{paired}")
-
-
-def test_the_commit_that_is_the_same_program_is_named():
-    same = msgspec.structs.replace(BESIDE, pairs=0, suspects=0)
-    row = an_uncompared("bert", Verdict.UNCHANGED, code="same_program", same=a_same_program("bert"))
-
-    footer = "".join(provenance.say_what_was_measured(a_comparison(row, interleaved=same)))
-
-    assert footer.startswith("Baseline of a1b2c3d → head d4e5f6a, compared with ccccccc · run")
-
-
-def test_a_base_that_no_suspect_needed_is_not_said_to_have_been_launched():
-    found = a_comparison(a_change(), interleaved=an_interleaved(pairs=0, suspects=0))
-
-    assert "".join(provenance.say_what_was_measured(found)).startswith(
-        "Base a1b2c3d → head d4e5f6a · run"
-    )
+    assert scope.endswith(f"; {base} → d4e5f6a")
 
 
 GPU_OF_ANOTHER_SIZE = msgspec.structs.replace(GPU, gpu_memory_bytes=70 * 2**30)
@@ -106,7 +89,7 @@ def test_what_is_known_of_neither_side_has_no_row():
     names = ["".join(name) for name, _, _ in provenance.list_environment(SAMPLES)]
 
     assert names == ["Numbers from", "Sessions"]
-    assert "".join(provenance.say_what_was_measured(SAMPLES)) == "exit code 0 · ci-perf 0.1.0"
+    assert "".join(headline.tell_scope(SAMPLES)) == "ci_perf: standard: 1 workload, 1 metric"
     assert "".join(provenance.summarise_environment(SAMPLES)).startswith("Environment: base of 3 ")
 
 
@@ -136,7 +119,8 @@ def before(**more):
     comparison = a_comparison(
         a_change(), interleaved=an_interleaved(notes=("a note",)), spending=Spending(**more)
     )
-    return ["".join(phrase) for phrase in provenance.list_notes(comparison)]
+    _, *notes = provenance.list_notes(comparison)
+    return ["".join(note) for note in notes]
 
 
 def test_a_later_check_says_what_it_may_spend():

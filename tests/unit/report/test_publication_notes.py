@@ -88,7 +88,7 @@ def test_what_stands_at_the_end_is_left_out_before_the_report_is():
 
     assert tables.join_markdown([fold]) in whole(shapes.regressed(), 60_000, end=[fold])
     assert len(cut.encode()) <= least
-    assert "For programs" in cut
+    assert "<summary>Environment: " in cut
 
 
 def test_an_answer_says_what_was_committed():

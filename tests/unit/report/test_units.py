@@ -1,4 +1,5 @@
 import math
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -134,3 +135,18 @@ def test_shown_seconds_are_within_half_a_percent(number):
 def test_a_value_of_any_unit_can_be_shown(unit):
     assert units.value(1.5, unit)
     assert units.value(0.0, unit)
+
+
+@given(st.floats(1e-50, 1e18), st.sampled_from([*Unit, None]))
+def test_no_number_for_people_has_an_exponent(number, unit):
+    shown = (
+        units.value(number, unit),
+        units.value(-number, unit),
+        units.limit(number),
+        units.about(number),
+        units.change(1 + number, 1 / (1 + number), number),
+        units.throughput(number, 1.0, "item"),
+        units.throughput(1.0, number, "flop"),
+    )
+
+    assert not [text for text in shown if re.search(r"\de[+-]?\d|inf|nan", text)]

@@ -126,11 +126,11 @@ def test_an_image_that_makes_it_slower_is_judged_by_pairs(recorded, variants):
     done = recorded.check()
     recorded.run("accept", "../run.json", "--reason", "A slower image")
 
-    head_of_report, _, table = recorded.report().partition("\n| ")
+    report = recorded.report()
     (note,) = recorded.notes()
     assert done.code == ExitCode.REGRESSED, done.err
-    assert f"⚠️ Image changed: `{fast}` → `{slow}`. This may explain" in head_of_report
-    assert re.search(r"\| ❌ \| .*pairs", table)
+    assert f"⚠️ The environment differs: `image` `{fast}` → `{slow}`" in report
+    assert re.search(r"\| ❌ .*pairs", report)
     assert f"the head is measured in {slow}, the base, where it is launched, in {fast}" in note
     assert f"note: {note}" in done.err
     assert len(recorded.git.worktrees()) == 1
@@ -147,7 +147,7 @@ def test_one_image_for_both_sides_is_no_news(recorded, variants):
 
     assert done.code == ExitCode.OK, done.err
     assert "each side in the image" not in done.err
-    assert "Image changed" not in recorded.report()
+    assert "The environment differs: `image`" not in recorded.report()
 
 
 def test_a_base_that_names_no_image_is_measured_in_that_of_the_head(app, variants):

@@ -9,8 +9,10 @@ import msgspec
 import pandas as pd
 import pytest
 
+from ci_perf.model.comparison import Verdict
 from ci_perf.system import files
-from tests.comparisons import a_change, a_comparison
+from tests.comparisons import a_change, a_comparison, a_head
+from tests.histories import a_pair, in_turns
 from tests.processes import run_python
 from tests.projects import Project
 from tests.runs import HEAD_COMMIT, a_failed, a_measured, a_run
@@ -102,6 +104,21 @@ def test_runs_side_by_side_are_one_table_of_csv(project):
 
     assert done.code == 0, done.err
     assert len(pd.read_csv(project.root / "runs.csv")) % 3 == 0
+
+
+@pytest.mark.parametrize("is_of_the_run", [True, False])
+def test_a_page_draws_the_launches_of_the_run_beside_the_comparison(project, is_of_the_run):
+    run = in_turns(RUN, [a_pair(1e-3, 2e-3)] * 3, workload="mlp.width=8")
+    files.write(project.root / "run.json", run)
+    head = a_head(run=run.id if is_of_the_run else "of another day")
+    judged = a_comparison(a_change("mlp.width=8", Verdict.REGRESSED, ratio=2.0), head=head)
+    files.write(project.root / "comparison.json", judged)
+
+    page = project.run("export", "comparison.json", "--format", "html")
+
+    assert page.code == 0, page.err
+    assert ("launches, in their order" in page.out) is is_of_the_run
+    assert ("run.json is run 0123456789ab, the comparison is of" in page.err) is not is_of_the_run
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ def test_judge_writes_every_form(project):
     assert (comparison["verdict"], comparison["exit_code"]) == ("regressed", 1)
     rows = list(csv.DictReader(io.StringIO(judged("csv").out)))
     assert [(row["workload"], row["code"]) for row in rows] == [("w", "beyond_limit"), ("w", "")]
-    assert "1 regression" in judged("terminal").out
+    assert "❌ 1 regressed" in judged("terminal").out
     done = judged("markdown", "-o", "report.md")
     assert (done.code, done.out) == (ExitCode.REGRESSED, "")
     assert (project.root / "report.md").read_text() == judged("markdown").out
