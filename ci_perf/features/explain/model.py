@@ -147,7 +147,7 @@ class HostTimes(Struct, frozen=True, kw_only=True):
 
 
 class DeviceIdle(Struct, frozen=True, kw_only=True):
-    """How long the device was idle for one reason, and in how many gaps, per step.
+    """How long the device was idle for one reason, per step.
 
     ``operator`` is where most of it passed: in which the host waited by ``call``
     ("cudaStreamSynchronize"), or which launched what ended the gap. Empty outside of operators.
@@ -155,19 +155,17 @@ class DeviceIdle(Struct, frozen=True, kw_only=True):
 
     reason: IdleReason
     idle_s: Seconds
-    gaps: Amount
     operator: Text = ""
     call: Text = ""
 
 
 class DeviceTimes(Struct, frozen=True, kw_only=True):
-    """What a device did per step, from the first work whose launch the trace shows to the last.
+    """What the device that worked most did per step, from the first linked work to the last.
 
     ``span_s`` is the sum of ``busy_s``, in which a kernel, a copy or a set ran on any stream, and
     of all in ``idle``, longest first. In ``copying_s`` of ``busy_s`` no kernel ran; ``pageable_s``
     are copies from or to memory that was not pinned. ``work`` counts kernels, copies and sets,
-    ``unlinked`` those whose launch the trace does not show. ``other_devices`` worked less, and are
-    not described.
+    ``unlinked`` those whose launch the trace does not show; work with one is linked.
     """
 
     span_s: Seconds
@@ -177,7 +175,6 @@ class DeviceTimes(Struct, frozen=True, kw_only=True):
     work: Amount
     unlinked: Amount = 0.0
     idle: tuple[DeviceIdle, ...] = ()
-    other_devices: Count = 0
 
 
 class StepProfile(Struct, frozen=True, kw_only=True):
