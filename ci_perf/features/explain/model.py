@@ -66,7 +66,7 @@ class OperatorUse(Struct, frozen=True, kw_only=True):
 
     ``operator`` is its name with its namespace ("aten::mm"). ``signature`` is the digest of the
     shapes, types, strides, integers and flags of its arguments, ``arguments`` the shapes and types
-    for a person. ``phase`` is that of ``context.phase`` in which it ran; empty outside of them.
+    for a person.
     An operator of the backward pass has the function of its forward operator. ``caller`` is `None`
     where no function of the repository was on the stack, ``line`` is where it stands in the
     caller's file. ``calls`` is per step. ``call_s`` is the 25 % quantile of the seconds of one
@@ -76,7 +76,6 @@ class OperatorUse(Struct, frozen=True, kw_only=True):
     operator: Text
     signature: Digest
     arguments: Text
-    phase: Text = ""
     is_backward: bool = False
     caller: AuthorFunction | None = None
     line: Count = 0

@@ -130,17 +130,6 @@ def test_names_the_function_that_loads():
     assert limit.place == a_function("read")
 
 
-def test_names_the_function_of_the_operators_that_load_where_no_function_is_timed():
-    uses = (
-        a_use("aten::stack", 8, "collate", phase="data"),
-        a_use("aten::mm", 90, "Net.forward", phase="forward"),
-    )
-
-    limit = find_limits(on_a_device(*uses, data=0.7)).limits[0]
-
-    assert (limit.place, limit.line) == (a_function("collate"), 12)
-
-
 def test_names_the_function_in_which_python_takes_longest():
     functions = (timed("read", 0.9, phase="data"), timed("check", 0.2), timed("Net.forward", 0.1))
 

@@ -92,7 +92,7 @@ def test_changes_that_take_no_time_are_no_cause():
     assert said(others=(NEW,)).endswith("takes no time that goes this way.")
 
 
-def test_a_cause_says_phase_pass_and_side_and_counts_operators_that_are_not_named():
+def test_a_cause_says_pass_and_side_and_counts_operators_that_are_not_named():
     where, what, _ = cells(msgspec.structs.replace(NEW, is_backward=True, in_head=False, further=1))
 
     assert where == "Net.forward src/net.py:12, backward, in the base"
