@@ -132,7 +132,7 @@ class Passes:
             with loading if phase == "data" else contextlib.nullcontext():
                 yield
 
-        with self.watcher.following(self.here, mark=profile_loading):
+        with self.watcher.marking(self.here, profile_loading):
             self.run()
         data = Graph(loading, self.code, event_s)
         return tuple(functions.time_functions(uses, steps, data))
