@@ -58,7 +58,8 @@ def continue_page(
     shown, table = len(lines), table_rows.make_table(seen, has_evidence=True)
     if is_folding:
         shown, table = _fit(comparison, lines, seen)
-    yield Bullets(lines[:shown]) if shown > 1 else lines[0] if shown else ()
+    if shown:
+        yield Bullets(lines[:shown]) if shown > 1 else lines[0]
     if table.rows:
         yield table
     if lines[shown:]:
@@ -94,21 +95,23 @@ def list_lines(comparison: Comparison) -> list[Phrase]:
 def _fit(comparison: Comparison, lines: Sequence[Phrase], seen: Iterable[Row]) -> tuple[int, Table]:
     """Return how many lines, and a table of which rows, can be read in 20 seconds.
 
-    The first line comes first, though a calm report can do without; then rows, then more lines.
+    The first line comes first, unless it is too long for a calm report; then rows, then more lines.
     """
     can_fail = [row for row in seen if row.gate or isinstance(row, Numerics)]
     table = table_rows.make_table(can_fail[:_MOST_ROWS], has_evidence=False)
     is_calm = headline.is_calm(comparison)
-    always = [] if is_calm else lines[:1]
-    opening = (headline.summarise(comparison), headline.tell_scope(comparison), *always)
-    room = (_CALM_WORDS if is_calm else _MOST_WORDS) - sum(map(_count_words, opening))
+    room = _CALM_WORDS if is_calm else _MOST_WORDS
+    room -= _count_words(headline.summarise(comparison))
+    room -= _count_words(headline.tell_scope(comparison))
+    first = 0 if is_calm and _count_words(lines[0]) > room else 1
+    room -= sum(map(_count_words, lines[:first]))
     costs = [sum(map(_count_words, row)) for row in table.rows]
     heading = sum(len(title.split()) for title in table.heading)
     totals = [heading + total for total in itertools.accumulate(costs)]
     rows = sum(total <= room for total in totals)
     room -= totals[rows - 1] if rows else 0
-    further = itertools.accumulate(map(_count_words, lines[len(always) :]))
-    shown = len(always) + sum(total <= room for total in further)
+    further = itertools.accumulate(map(_count_words, lines[first:]))
+    shown = first + sum(total <= room for total in further)
     return shown, dataclasses.replace(table, rows=table.rows[:rows])
 
 

@@ -73,7 +73,6 @@ def _name_reason(row: Change) -> Words:
         "code",
         row=row,
         drift=describe_drift(row),
-        is_likely=row.verdict is Verdict.LIKELY_SLOWER,
         has_no_sign=signs.has_no_sign(row),
         is_cut_short=signs.is_cut_short(row),
         has_drifted=signs.has_drifted(row),

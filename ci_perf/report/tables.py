@@ -69,7 +69,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Lines that stand below each other as they are; foreign ones, unless they are "json"."""
+    """Lines that stand below each other as they are."""
 
     text: str
     language: str = "text"
@@ -118,8 +118,7 @@ def _render_markdown(block: Block) -> str:
         case Table():
             return _render_markdown_table(block)
         case Listing():
-            text = block.text if block.language == "json" else clean_lines(block)
-            return escape.fence(text, info=block.language)
+            return escape.fence(clean_lines(block), info=block.language)
         case Fold():
             # Nothing reads Markdown in a summary.
             summary = "".join(
@@ -241,8 +240,8 @@ def _lay_out_table(table: Table, width: int) -> RenderableType:
         ]
         for row in rows
     ]
-    for shown in (rows, narrow):
-        if (widths := _find_widths(table, shown, width)) is None:
+    for shown, can_shrink in ((rows, False), (narrow, True)):
+        if (widths := _find_widths(table, shown, width, can_shrink=can_shrink)) is None:
             continue
         grid = rich.table.Table(box=None, padding=(0, 1), header_style="dim")
         for place, (title, space) in enumerate(zip(table.heading, widths, strict=True)):
@@ -264,8 +263,10 @@ def _make_sentence(table: Table, row: Sequence[Text], style: str) -> Text:
     return Text(f"{name[1]}: {said}", style=style)
 
 
-def _find_widths(table: Table, rows: Sequence[Sequence[Text]], width: int) -> list[int] | None:
-    """Give each column what it needs; if that is too much, shrink the widest that can.
+def _find_widths(
+    table: Table, rows: Sequence[Sequence[Text]], width: int, *, can_shrink: bool
+) -> list[int] | None:
+    """Give each column what it needs; if that is too much, and it `can_shrink`, shrink the widest.
 
     `None` where there is no room for what must stand in one line.
     """
@@ -283,7 +284,7 @@ def _find_widths(table: Table, rows: Sequence[Sequence[Text]], width: int) -> li
             words = (cell_len(word) for cell in cells for word in cell.split())
             most = min(_WORDS_WIDTH, max(words, default=0))
         least.append(max([most, *map(cell_len, title.split())]))
-    if sum(least) > room:
+    if sum(least if can_shrink else widths) > room:
         return None
     while sum(widths) > room:
         place = max(
