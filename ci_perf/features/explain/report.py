@@ -1,4 +1,4 @@
-"""Which function of the head does what differently, below the table, and how much that takes.
+"""Which function of the head does what differently, below the table.
 
 Counts are exact evidence of a difference, and no proof that it takes the time: no sentence says
 "because".
