@@ -11,7 +11,7 @@ EMPTY := $(VENV)/.made
 PIP = $(BIN)/python -m pip --disable-pip-version-check install --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help setup node demo check test lint types versions layers accuracy unit size schema map lock wheels clean
+.PHONY: help setup node demo check test lint types versions layers accuracy unit size schema map lock wheels dist clean
 
 help: ## Say what there is
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -147,6 +147,18 @@ wheels: $(EMPTY) ## Collect in build/wheels what a machine with torch lacks (PYT
 	    echo "$(WHEELS): expected less than $(WHEELS_MIB) MiB, found $$size MiB; see the largest: du -sm $(WHEELS)/*" >&2; exit 1; \
 	  fi; \
 	  echo "$(WHEELS): $$size MiB for Python $(PYTHON_VERSION) on $(PLATFORM)"
+
+# The wheel has to start by itself: in a new environment, far from this checkout.
+RELEASE := build/release
+
+dist: $(EMPTY) ## Build sdist and wheel into dist/, check both, and start the wheel in a new environment
+	rm -rf dist $(RELEASE)
+	$(PIP) --quiet --group release
+	$(BIN)/python -m build --outdir dist
+	$(BIN)/python -m twine check --strict dist/*
+	"$(PYTHON)" -m venv $(RELEASE)
+	$(RELEASE)/bin/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt dist/*.whl
+	cd $(RELEASE) && bin/ci-perf --version && bin/ci-perf list --suite builtin:smoke
 
 clean: ## Remove everything that make made
 	rm -rf $(VENV) tests/actions/node_modules tests/wasm/node_modules build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

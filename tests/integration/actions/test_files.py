@@ -164,6 +164,31 @@ def test_no_python_of_an_action_looks_for_modules_in_the_workspace():
     assert all((one or other).startswith(("-P ", "-c 'import sys;")) for one, other in started)
 
 
+# --- releases
+
+
+def test_owners_review_every_file_that_a_token_trusts():
+    rules = [line.split() for line in (ROOT / ".github/CODEOWNERS").read_text().splitlines()]
+    owned = {rule[0].strip("/") for rule in rules if rule[0] != "#"}
+    trusted = {str(path.relative_to(ROOT)) for path in ACTION_FILES} | {"action/install.sh"}
+
+    assert [name for name in sorted(owned) if not (ROOT / name).exists()] == []
+    assert {name for name in trusted if not {name, name.partition("/")[0]} & owned} == set()
+    assert {".github", "requirements", "baselines", "ci_perf/pull_request"} <= owned
+
+
+def test_only_the_job_that_uploads_a_release_has_an_identity():
+    jobs = load(OURS / "release.yml")["jobs"]
+
+    assert jobs["build"]["permissions"] == {"contents": "read"}
+    assert jobs["publish"]["permissions"] == {"id-token": "write", "attestations": "write"}
+    assert not [step for step in jobs["publish"]["steps"] if "run" in step]
+    assert [step["run"] for step in jobs["build"]["steps"] if "run" in step][:2] == [
+        "make test",
+        "make dist",
+    ]
+
+
 # --- workflows
 
 
