@@ -45,6 +45,8 @@ _MAX_DESCRIPTION_CHARS = 200
 # The id is the name of the baseline's file, and a file's name ends at 255 bytes.
 _MAX_ID_CHARS = 200
 _UNSAFE = re.compile(r"[^A-Za-z0-9_+-]+")
+# The workload file of every command.
+_COMMAND_FILE = Path(__file__).parent / "measuring" / "command.py"
 
 
 def shipped(name: str) -> Path:
@@ -142,8 +144,8 @@ def plan(
     planned = tuple(_expand(suite_file, spec, folder, name, protocol or {}))
     if not planned:
         raise InvalidFileError(
-            f"{folder / 'suite.toml'}: $.suites.{name}.workloads: expected at least one workload, "
-            "found none"
+            f"{folder / 'suite.toml'}: $.suites.{name}.workloads: expected at least one workload "
+            "or command, found none"
         )
     _check_selection(selection, [workload.id for workload, _ in planned], suite)
     made = Plan(
@@ -216,7 +218,7 @@ def _check(suite_file: SuiteFile, folder: Path, path: Path) -> None:
                 f"{path}: $.suites.{name}: names of ours begin so; choose another"
             )
     for where, entry in _entries(suite_file):
-        if entry.workload not in available:
+        if ".commands[" not in where and entry.workload not in available:
             hint = codec.did_you_mean(entry.workload, available)
             raise InvalidFileError(
                 f"{path}: {where}.workload: expected a file {folder / entry.workload}.py, "
@@ -263,8 +265,15 @@ def _check_world_size(entry: Entry, where: str) -> None:
 
 def _entries(suite_file: SuiteFile) -> Iterator[tuple[str, Entry]]:
     for name, spec in suite_file.suites.items():
-        for index, entry in enumerate(spec.workloads):
-            yield f"$.suites.{name}.workloads[{index}]", entry
+        for place, entry in _entries_of_suite(spec):
+            yield f"$.suites.{name}.{place}", entry
+
+
+def _entries_of_suite(spec: SuiteSpec) -> Iterator[tuple[str, Entry]]:
+    for index, entry in enumerate(spec.workloads):
+        yield f"workloads[{index}]", entry
+    for index, command in enumerate(spec.commands):
+        yield f"commands[{index}]", command.to_entry()
 
 
 def _limit_tables(suite_file: SuiteFile) -> Iterator[tuple[str, dict[str, LimitChange]]]:
@@ -315,11 +324,12 @@ def _expand(
 ) -> Iterator[tuple[PlannedWorkload, Entry]]:
     """Make one planned workload per entry and point of its matrix, in the order of the file."""
     seen: set[str] = set()
-    for index, entry in enumerate(spec.workloads):
-        where = f"{folder / 'suite.toml'}: $.suites.{suite}.workloads[{index}]"
+    for place, entry in _entries_of_suite(spec):
+        where = f"{folder / 'suite.toml'}: $.suites.{suite}.{place}"
         merged = {**suite_file.protocol, **spec.protocol, **entry.protocol, **override}
         protocol = codec.convert(merged, Protocol, name=f"{where}.protocol")
-        file = folder / f"{entry.workload}.py"
+        is_command = place.startswith("commands")
+        file = _COMMAND_FILE if is_command else folder / f"{entry.workload}.py"
         for point in _points(entry.matrix):
             identity = _identity(entry, point)
             if identity in seen:

@@ -17,24 +17,16 @@ from ci_perf.model.base import COMMAND_SUITE
 
 # Files that git does not know are the head's alone; a package in src/ is found on both sides.
 _PYTHON_PATH = "src"
-_WORKLOAD = '''"""Run a command."""
-from ci_perf.measuring.command import build
-'''
 _SUITE = """schema_version = 1
 {first}
 [suites.command]
 device = "cpu"
-[suites.command.protocol]
-processes = 1
-timeout_s = 3600.0
-block_min_s = 0.0
-timed_min_blocks = 1
-timed_min_s = 1.0
-timed_max_s = 5.0
-fingerprint_steps = 1
-[[suites.command.workloads]]
-workload = "command"
-parameters = {{ command = {command}, metric = {metric}, skip = {skip} }}
+[[suites.command.commands]]
+name = "command"
+command = {command}
+metric = {metric}
+skip = {skip}
+protocol = {{ processes = 1 }}
 """
 
 
@@ -72,7 +64,6 @@ def open_command(
         raise UsageError(f"--metric: {error}") from None
     with tempfile.TemporaryDirectory(prefix="ci-perf-command-") as name:
         folder = Path(name)
-        (folder / "command.py").write_text(_WORKLOAD, encoding="utf-8")
         first = [f'python_path = ["{_PYTHON_PATH}"]'] if (root / _PYTHON_PATH).is_dir() else []
         first += [f"setup = {{ command = {_quote(setup)} }}"] if setup else []
         text = _SUITE.format(

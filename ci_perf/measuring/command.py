@@ -19,6 +19,7 @@ from pathlib import Path
 
 import msgspec
 
+from ci_perf.measuring.server import Server, find_free_port
 from ci_perf.model.process import WorkerResult
 from ci_perf.model.step_report import REPORT_VARIABLE, StepReport
 from ci_perf.system import files
@@ -26,15 +27,30 @@ from ci_perf.workload import Context, Workload
 
 # Of what a command prints, where it fails.
 _LAST_LINES = 30
+# What a text of the entry may name, and the file of a run.
+_PLACE = re.compile(r"\{([A-Za-z0-9_-]+)\}")
+_OUTPUT = "{output}"
 _UNITS_S = {"s": 1.0, "ms": 1e-3, "us": 1e-6}
 
 
 def build(context: Context) -> Workload:
-    """Return the workload; `context.parameters` are those of `command_suite.write_suite`."""
+    """Return the workload; `context.parameters` are those of `model.suite.CommandEntry`.
+
+    Its server is started. Raises RuntimeError: it does not get ready.
+    """
+    parameters = {**context.parameters, "port": find_free_port()}
+
+    def spell(name: str) -> str:
+        """Return a text of the entry with the values that it names."""
+        text = str(parameters.get(name, ""))
+        return _PLACE.sub(lambda place: str(parameters.get(place[1], place[0])), text)
+
     program = RepeatedCommand(
-        command=shlex.split(str(context.parameters["command"])),
-        metric=str(context.parameters.get("metric", "")),
-        skip=int(context.parameters.get("skip", 0)),
+        command=shlex.split(spell("command")),
+        metric=str(parameters.get("metric", "")),
+        skip=int(parameters.get("skip", 0)),
+        require=str(parameters.get("require", "")),
+        server=_start_server(spell("server"), spell("ready"), float(parameters.get("ready_s", 0))),
     )
     return Workload(
         step=program.run,
@@ -43,19 +59,33 @@ def build(context: Context) -> Workload:
         output=program.find_losses,
         reported_s=program.find_step_times,
         add_report=program.add_report,
+        teardown=program.server.stop if program.server else None,
     )
+
+
+def _start_server(command: str, ready: str, ready_s: float) -> Server | None:
+    if not command:
+        return None
+    log = tempfile.TemporaryFile("w+", errors="replace")  # noqa: SIM115  ends with the launch
+    server = Server(command, ready, ready_s, log)
+    server.start()
+    return server
 
 
 @dataclass
 class RepeatedCommand:
     """A command that is run again and again, and what it has printed or reported last.
 
-    The step times that it prints count before those that a loop of it reports.
+    The step times that it prints count before those that a loop of it reports. What it writes to
+    the file "{output}" counts as printed. Without a match of ``require`` in all that, or of the
+    ``server`` that it puts load on, a run counts as failed.
     """
 
     command: list[str]
-    metric: str
-    skip: int
+    metric: str = ""
+    skip: int = 0
+    require: str = ""
+    server: Server | None = None
     _step_times_s: list[float] = field(default_factory=list)
     _report: StepReport | None = None
 
@@ -67,6 +97,8 @@ class RepeatedCommand:
         Its output goes to a file: a pipe would end only with all that it leaves behind.
         """
         pattern, unit_s = parse_metric(self.metric)
+        required = re.compile(self.require)
+        is_as_required = False
         last: collections.deque[str] = collections.deque(maxlen=_LAST_LINES)
         times_s: list[float] = []
         shown = shlex.join(self.command)
@@ -74,10 +106,11 @@ class RepeatedCommand:
             tempfile.TemporaryDirectory(prefix="ci-perf-report-") as folder,
             tempfile.TemporaryFile("w+", errors="replace") as output,
         ):
-            report = Path(folder, "report.json")
+            report, written = Path(folder, "report.json"), Path(folder, "output")
+            words = [word.replace(_OUTPUT, str(written)) for word in self.command]
             try:
                 ended = subprocess.run(
-                    self.command,
+                    words,
                     env={**os.environ, REPORT_VARIABLE: str(report)},
                     stdin=subprocess.DEVNULL,
                     stdout=output,
@@ -87,14 +120,23 @@ class RepeatedCommand:
             except OSError as error:
                 raise RuntimeError(f"{shown}: cannot be started: {error.strerror}") from None
             output.seek(0)
-            for line in output:
+            lines = [*output]
+            if words != self.command and not ended.returncode:
+                lines += _read_lines(written, shown)
+            for line in lines:
                 last.append(line)
+                is_as_required = is_as_required or bool(required.search(line))
                 if pattern is not None and (match := pattern.search(line)):
                     times_s.append(_read_time(match[1], line) * unit_s)
             self._report = files.read(report, StepReport) if report.exists() else None
+        if self.server is not None:
+            self.server.check()
         if ended.returncode:
             sys.stdout.writelines(last)
             raise RuntimeError(f"{shown}: expected exit code 0, found {ended.returncode}")
+        if self.require and not is_as_required:
+            sys.stdout.writelines(last)
+            raise RuntimeError(f"{shown}: expected a line with {self.require!r}, found none")
         self._step_times_s = list(islice(times_s, self.skip, None))
         if pattern is not None and not self._step_times_s:
             sys.stdout.writelines(last)
@@ -127,6 +169,13 @@ class RepeatedCommand:
         return msgspec.structs.replace(
             result, items_per_step=report.items_per_step, item_unit="item", process=process
         )
+
+
+def _read_lines(file: Path, shown: str) -> list[str]:
+    """Return the lines that a command has written. Raises RuntimeError: there is no file."""
+    if not file.is_file():
+        raise RuntimeError(f"{shown}: expected a file at {_OUTPUT}, found none")
+    return file.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True)
 
 
 def _read_time(text: str, line: str) -> float:

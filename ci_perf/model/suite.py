@@ -179,6 +179,17 @@ class Protocol(Struct, frozen=True, kw_only=True):
             )
 
 
+# A run of a command is a step: nothing warms up, and a few of them are a launch.
+COMMAND_PROTOCOL: dict[str, Scalar] = {
+    "timeout_s": 3600.0,
+    "block_min_s": 0.0,
+    "timed_min_blocks": 1,
+    "timed_min_s": 1.0,
+    "timed_max_s": 5.0,
+    "fingerprint_steps": 1,
+}
+
+
 class Setup(Struct, frozen=True, kw_only=True):
     """What makes a checkout ready to be launched: run once per side when base and head take turns.
 
@@ -214,6 +225,46 @@ class Entry(Struct, frozen=True, kw_only=True):
     protocol: dict[str, Scalar] = {}
 
 
+class CommandEntry(Struct, frozen=True, kw_only=True):
+    """One command of a suite, such as the load client of a server, spread over a matrix.
+
+    ``metric`` and ``skip`` say which times count that it prints, as of `ci-perf check`; ``require``
+    is a pattern without which a run counts as failed. ``server`` is started once a launch, and is
+    ready when the URL ``ready`` answers, within ``ready_s``. In each of them "{port}" is a free
+    port and "{output}" a file of the run, whose text counts as printed; so are "{KEY}" of the
+    matrix.
+    """
+
+    name: Name
+    command: Annotated[Text, msgspec.Meta(min_length=1)]
+    metric: Text = ""
+    skip: Count = 0
+    require: Text = ""
+    server: Text = ""
+    ready: Text = ""
+    ready_s: PositiveSeconds = 300.0
+    matrix: dict[Key, Annotated[tuple[Scalar, ...], msgspec.Meta(min_length=1)]] = {}
+    inputs: tuple[InputPattern, ...] = ()
+    limits: dict[str, LimitChange] = {}
+    protocol: dict[str, Scalar] = {}
+
+    def to_entry(self) -> Entry:
+        """Return the entry of a workload that runs the command."""
+        texts = {"command": self.command, "metric": self.metric, "require": self.require}
+        texts |= {"server": self.server, "ready": self.ready}
+        numbers: dict[str, Scalar] = {"skip": self.skip} if self.skip else {}
+        numbers |= {"ready_s": self.ready_s} if self.server else {}
+        return Entry(
+            workload=self.name,
+            name=self.name,
+            parameters={**{key: text for key, text in texts.items() if text}, **numbers},
+            matrix=self.matrix,
+            inputs=self.inputs,
+            limits=self.limits,
+            protocol={**COMMAND_PROTOCOL, **self.protocol},
+        )
+
+
 class SuiteSpec(Struct, frozen=True, kw_only=True):
     """A named suite.
 
@@ -227,7 +278,8 @@ class SuiteSpec(Struct, frozen=True, kw_only=True):
     fail_on: FailOn = "proven"
     limits: dict[str, LimitChange] = {}
     protocol: dict[str, Scalar] = {}
-    workloads: tuple[Entry, ...]
+    workloads: tuple[Entry, ...] = ()
+    commands: tuple[CommandEntry, ...] = ()
 
 
 class SuiteFile(Struct, frozen=True, kw_only=True):

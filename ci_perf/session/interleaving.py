@@ -317,7 +317,8 @@ class Interleaving:
 
     def _may_be_resident(self, base: _Base) -> bool:
         """Whether both may be there at once: on a CPU where they fit, see decision 009."""
-        if self._runner.device != "cpu" or not base.may_be_resident:
+        has_server = "server" in base.workload.parameters  # two of them may not fit on a GPU
+        if self._runner.device != "cpu" or has_server or not base.may_be_resident:
             return False
         head = self._runner.results(base.workload.id)[0]
         sides = (base.warmed_up or head, head)

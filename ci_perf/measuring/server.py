@@ -1,0 +1,105 @@
+"""A server that a command puts load on: started once a launch, and ended with its whole group."""
+
+import contextlib
+import os
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections import deque
+from dataclasses import dataclass, field
+from typing import IO
+
+# How long it may take to end by itself, and how often its health is asked.
+_END_S = 10.0
+_PAUSE_S = 0.1
+_ANSWER_S = 5.0
+_LAST_LINES = 30
+
+
+def find_free_port() -> int:
+    """Return a port of this host that nobody listens to now."""
+    with socket.socket() as listener:
+        listener.bind(("localhost", 0))
+        return int(listener.getsockname()[1])
+
+
+@dataclass
+class Server:
+    """A command that serves until it is stopped; ``log`` takes what it prints.
+
+    It is ready when ``ready``, a URL, answers, within ``ready_s`` seconds.
+    """
+
+    command: str
+    ready: str
+    ready_s: float
+    log: IO[str]
+    _process: "subprocess.Popen[bytes] | None" = field(default=None, init=False)
+
+    def start(self) -> None:
+        """Start it, and wait until it is ready.
+
+        Raises RuntimeError: it cannot be started, ends, or is not ready in time.
+        """
+        try:
+            self._process = subprocess.Popen(
+                shlex.split(self.command),
+                stdin=subprocess.DEVNULL,
+                stdout=self.log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise RuntimeError(f"{self.command}: cannot be started: {error.strerror}") from None
+        end = time.monotonic() + self.ready_s
+        while self.ready and (problem := self._find_problem()):
+            self.check()
+            if time.monotonic() > end:
+                self.stop()
+                self._show_log()
+                raise RuntimeError(
+                    f"{self.command}: expected an answer of {self.ready} within "
+                    f"{self.ready_s:g} s, found {problem}"
+                )
+            time.sleep(_PAUSE_S)
+
+    def check(self) -> None:
+        """Raise RuntimeError with its exit code if it has ended; its log is shown."""
+        if self._process is not None and (code := self._process.poll()) is not None:
+            self._show_log()
+            raise RuntimeError(
+                f"{self.command}: expected a server that serves, found that it "
+                f"ended with exit code {code}"
+            )
+
+    def stop(self) -> None:
+        """End it and its group: by SIGTERM, and by SIGKILL where that is ignored.
+
+        What has left the group ends with the launch.
+        """
+        if self._process is None:
+            return
+        for what in (signal.SIGTERM, signal.SIGKILL):
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, what)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(_END_S)
+
+    def _find_problem(self) -> str:
+        """Return why the URL does not answer as it should, empty where it does."""
+        try:
+            with urllib.request.urlopen(self.ready, timeout=_ANSWER_S):  # noqa: S310  the suite's
+                return ""
+        except urllib.error.HTTPError as error:
+            return f"status {error.code}"
+        except (OSError, ValueError) as error:
+            return str(getattr(error, "reason", error))
+
+    def _show_log(self) -> None:
+        self.log.seek(0)
+        sys.stdout.writelines(deque(self.log, maxlen=_LAST_LINES))

@@ -1,0 +1,191 @@
+"""Commands of a suite that put load on a server: a real one of asyncio, and a client of its own."""
+
+import contextlib
+import json
+import re
+import signal
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from ci_perf.errors import ExitCode
+from ci_perf.model.run import Run
+from ci_perf.system import files
+from tests import repositories
+from tests.projects import Project
+
+SERVER = """
+import asyncio, os, signal, subprocess, sys
+import pace
+
+async def answer(reader, writer):
+    head = await reader.readuntil(b"\\r\\n\\r\\n")
+    if b"/die" in head:
+        print("the server gives up", flush=True)
+        os._exit(7)
+    if b"/load" in head:
+        await asyncio.sleep(pace.S)
+    writer.write(b"HTTP/1.1 200 OK\\r\\nContent-Length: 2\\r\\n\\r\\nok")
+    await writer.drain()
+    writer.close()
+
+async def main():
+    if "--deaf" in sys.argv:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    if "--child" in sys.argv:
+        subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)", os.getcwd()],
+                         start_new_session=True)
+    server = await asyncio.start_server(answer, "localhost", int(sys.argv[1]))
+    await server.serve_forever()
+
+asyncio.run(main())
+"""
+CLIENT = """
+import json, sys, time, urllib.request
+port, path, file = sys.argv[1:4]
+times = []
+for _ in range(20):
+    start = time.perf_counter()
+    urllib.request.urlopen(f"http://localhost:{port}/{path}").read()
+    times.append(1000 * (time.perf_counter() - start))
+if file != "-":
+    json.dump({"median_ttft_ms": sorted(times)[10], "failed": 0}, open(file, "w"))
+print("failed requests: 0")
+"""
+SUITE = """
+schema_version = 1
+[suites.serve]
+device = "cpu"
+[[suites.serve.commands]]
+name = "client"
+server = "{python} server.py {{port}} {options}"
+ready = "http://localhost:{{port}}/{health}"
+ready_s = {ready_s}
+command = "{python} client.py {{port}} {path} {{output}}"
+metric = 'ttft_ms="median_ttft_ms": ([0-9.]+)'
+require = "{require}"
+protocol = {{ processes = 1 }}
+"""
+
+
+@pytest.fixture
+def repository(tmp_path):
+    git = repositories.init(tmp_path / "project")
+    (git.root / "workloads").mkdir()
+    git.commit(server_py=SERVER, client_py=CLIENT, pace_py="S = 0.01\n")
+    return git
+
+
+def write_suite(git, **changes):
+    said = {
+        "python": sys.executable,
+        "options": "",
+        "health": "",
+        "ready_s": 30,
+        "path": "load",
+        "require": "failed requests: 0",
+    }
+    (git.root / "workloads/suite.toml").write_text(SUITE.format(**{**said, **changes}))
+    git.ask("add", "--all")
+    git.commit()
+
+
+def run(git, **changes):
+    """Run the suite once; return how it ended, and its run."""
+    write_suite(git, **changes)
+    done = Project(git.root).run("run", "--suite", "serve", "--wait", "0s")
+    return done, files.read(git.root / "run.json", Run)
+
+
+def find_left(git):
+    """Return the processes that still run in the repository."""
+    left = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if (process / "cwd").readlink() == git.root:
+                left.append((process / "cmdline").read_text())
+    return left
+
+
+def test_what_the_client_writes_is_the_step_time(repository):
+    done, measured = run(repository)
+
+    assert done.code == ExitCode.OK, done.err
+    (workload,) = measured.measured
+    assert workload.processes[0].timed.block_s[0] >= 0.01
+    assert workload.processes[0].memory.below_bytes > 5 * 2**20
+    assert find_left(repository) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"path": "die"}, "found that it ended with exit code 7"),
+        ({"path": "die"}, "the server gives up"),
+        ({"options": "--no-such", "health": "die"}, "found that it ended with exit code 7"),
+        (
+            {"require": "failed requests: 1"},
+            "expected a line with 'failed requests: 1', found none",
+        ),
+    ],
+)
+def test_a_server_or_a_client_that_fails_says_why(repository, changes, said):
+    done, measured = run(repository, **changes)
+
+    assert done.code == ExitCode.NO_ANSWER, done.err
+    assert measured.measured == ()
+    assert said in done.err
+    assert find_left(repository) == []
+
+
+def test_a_server_that_is_never_ready_is_told_with_the_time_limit(repository):
+    slow = SERVER.replace("server = await", "await asyncio.sleep(60)\n    server = await")
+    repository.commit(server_py=slow)
+
+    done, _ = run(repository, ready_s=1)
+
+    assert done.code == ExitCode.NO_ANSWER
+    assert re.search(
+        r"expected an answer of http://localhost:\d+/ within 1 s, found .*refused", done.err
+    )
+    assert find_left(repository) == []
+
+
+@pytest.mark.parametrize("options", ["--deaf", "--child", "--deaf --child"])
+def test_nothing_is_left_of_a_server_that_ignores_signals_or_leaves_children(repository, options):
+    done, _ = run(repository, options=options)
+
+    assert done.code == ExitCode.OK, done.err
+    assert find_left(repository) == []
+
+
+@pytest.mark.parametrize("after_s", [0.6, 1.3, 2.2])
+def test_nothing_is_left_when_a_run_is_interrupted(repository, after_s):
+    write_suite(repository, options="--child")
+    process = Project(repository.root).start("run", "--suite", "serve", "--wait", "0s")
+    time.sleep(after_s)
+
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+
+    assert find_left(repository) == []
+
+
+def test_a_slower_server_is_proven(repository):
+    write_suite(repository)
+    repository.ask("switch", "--quiet", "--create", "branch")
+    repository.commit(pace_py="S = 0.015\n")
+
+    done = Project(repository.root).run(
+        *("check", "--suite", "serve", "--against", "main", "--wait", "0s", "--explain", "0s"),
+        *("--comparison", "../comparison.json"),
+    )
+
+    assert done.code == ExitCode.REGRESSED, done.err
+    rows = json.loads((repository.root.parent / "comparison.json").read_text())["rows"]
+    step = next(row for row in rows if row.get("metric") == "step_time_s")
+    assert step["verdict"] == "regressed"
+    assert step["ratio"] == pytest.approx(1.4, abs=0.2)
+    assert find_left(repository) == []
