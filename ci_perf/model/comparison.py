@@ -42,7 +42,7 @@ class Verdict(Enum):
 
 
 class Code(StrEnum):
-    """Why a row has its verdict: one code for each next step (docs/judging.md has them all)."""
+    """Why a row has its verdict: one code for each next step (docs/verdicts.md has them all)."""
 
     FAILED = "failed"
     MISSING = "missing"
@@ -99,7 +99,7 @@ _NEEDS_A_GATE = frozenset({Verdict.FAILED, Verdict.LIKELY_SLOWER, Verdict.INCONC
 
 
 class Interval(Struct, frozen=True, kw_only=True):
-    """Where the true ratio lies, at the certainty that the verdict needed (docs/judging.md)."""
+    """Where the true ratio lies, at the certainty that the verdict needed (docs/verdicts.md)."""
 
     low: float
     high: float

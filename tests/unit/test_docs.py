@@ -249,7 +249,8 @@ def test_the_sample_report_has_the_columns_of_a_real_one():
     ("document", "most_lines"),
     [
         ("README.md", 110),
-        ("docs/judging.md", 351),
+        ("docs/verdicts.md", 130),
+        ("docs/statistics.md", 225),
         ("docs/measuring.md", 280),
         ("docs/architecture.md", 180),
     ],
@@ -274,7 +275,7 @@ def test_the_protocol_table_is_current():
 def test_the_table_of_limits_is_current():
     rows = {
         name: (number(relative), number(absolute), gate)
-        for names, relative, absolute, gate in table("docs/judging.md", "metric", "relative")
+        for names, relative, absolute, gate in table("docs/verdicts.md", "metric", "relative")
         for name in names.split(", ")
     }
     defaults, on_cpu = default_limits(), default_limits(CPU)
@@ -302,7 +303,8 @@ def test_the_metrics_of_which_more_is_better_are_named(document):
 
 def test_what_is_assumed_of_each_kind_is_what_the_table_says():
     rows = {
-        row[0]: tuple(row[1:]) for row in table("docs/judging.md", "metrics", "session spread *s*")
+        row[0]: tuple(row[1:])
+        for row in table("docs/statistics.md", "metrics", "session spread *s*")
     }
 
     def shown(kind):
@@ -339,13 +341,13 @@ def test_what_pairs_can_see_is_what_the_table_says(row):
 
 
 def test_the_verdicts_are_all_there_worst_first():
-    rows = table("docs/judging.md", "verdict", "what is said")
+    rows = table("docs/verdicts.md", "verdict", "what is said")
 
     assert [row[0] for row in rows] == [verdict.value for verdict in Verdict]
 
 
 def test_every_reason_code_is_explained():
-    explained = [code.strip("`") for code, *_ in table("docs/judging.md", "code", "verdict")]
+    explained = [code.strip("`") for code, *_ in table("docs/verdicts.md", "code", "verdict")]
 
     assert sorted(explained) == sorted(code.value for code in Code)
     assert len(explained) <= 24
