@@ -83,7 +83,11 @@ def test_what_is_no_time_fails_the_launch_with_its_line(time):
 def test_a_command_names_values_of_its_matrix_a_port_and_nothing_else():
     source = "import sys; print('rate', *sys.argv[1:])"
     words = f'{sys.executable} -c "{source}" {{rate}} {{port}} {{skip}} {{other}}'
-    parameters = {"command": words, "rate": 4, "require": r"^rate 4 [0-9]+ \{skip\} \{other\}$"}
+    parameters: dict[str, str | int] = {
+        "command": words,
+        "rate": 4,
+        "require": r"^rate 4 [0-9]+ \{skip\} \{other\}$",
+    }
     context = Context(device="cpu", parameters=parameters, seed=0, data_dir="")
 
     command.build(context).step()
