@@ -27,6 +27,7 @@ from ci_perf.workload import Context, Workload
 
 # Of what a command prints, where it fails.
 _LAST_LINES = 30
+_OF_ENTRY = {"command", "metric", "skip", "require", "server", "ready", "ready_s"}
 # What a text of the entry may name, and the file of a run.
 _PLACE = re.compile(r"\{([A-Za-z0-9_-]+)\}")
 _OUTPUT = "{output}"
@@ -38,12 +39,14 @@ def build(context: Context) -> Workload:
 
     Its server is started. Raises RuntimeError: it does not get ready.
     """
-    parameters = {**context.parameters, "port": find_free_port()}
+    parameters = context.parameters
+    values = {name: value for name, value in parameters.items() if name not in _OF_ENTRY}
+    values.setdefault("port", find_free_port())
 
     def spell(name: str) -> str:
         """Return a text of the entry with the values that it names."""
         text = str(parameters.get(name, ""))
-        return _PLACE.sub(lambda place: str(parameters.get(place[1], place[0])), text)
+        return _PLACE.sub(lambda place: str(values.get(place[1], place[0])), text)
 
     program = RepeatedCommand(
         command=shlex.split(spell("command")),

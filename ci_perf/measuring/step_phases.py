@@ -21,10 +21,8 @@ class Watcher:
         self._device: Device | None = None
         self._mark: PhaseMaker = unwatched
         self._spans: list[tuple[str, Stamp, Stamp]] = []
-        # In the order in which they were entered.
-        self._entered: dict[str, None] = {}
+        self._entered: set[str] = set()
         self._known: set[str] = set()
-        self._changed: Callable[[], object] | None = None
 
     def phase(self, name: str) -> contextlib.AbstractContextManager[None]:
         """Enter the part of a step called `name`; while watched, WorkloadError for what is no name.
@@ -38,29 +36,14 @@ class Watcher:
             self._known.add(name)
         return self._span(self._device, name)
 
-    @property
-    def current(self) -> str:
-        """The phase that was entered last and not left, while phases are followed; else empty."""
-        return next(reversed(self._entered), "")
-
     @contextlib.contextmanager
-    def following(
-        self,
-        device: Device,
-        changed: Callable[[], object] | None = None,
-        *,
-        mark: PhaseMaker = unwatched,
-    ) -> Iterator[None]:
-        """Within, keep `current`, and call `changed` after each change of it.
-
-        What `mark` makes of the name of a phase is entered with it.
-        """
-        self._device, self._changed, self._mark = device, changed, mark
+    def marking(self, device: Device, mark: PhaseMaker) -> Iterator[None]:
+        """Within, enter with each phase what `mark` makes of its name."""
+        self._device, self._mark = device, mark
         try:
             yield
         finally:
-            self._device = self._changed = None
-            self._mark = unwatched
+            self._device, self._mark = None, unwatched
             self._spans.clear()
 
     def watch(self, device: Device, step: Callable[[], object], steps: int) -> StepPhases | None:
@@ -93,20 +76,14 @@ class Watcher:
         if name in self._entered:  # its outer one counts the whole
             yield
             return
-        self._entered[name] = None
-        self._tell()
+        self._entered.add(name)
         start = device.stamp()
         try:
             with self._mark(name):
                 yield
         finally:
             self._spans.append((name, start, device.stamp()))
-            self._entered.pop(name, None)
-            self._tell()
-
-    def _tell(self) -> None:
-        if self._changed is not None:
-            self._changed()
+            self._entered.discard(name)
 
     def _sums(self, device: Device, steps: int) -> dict[str, StepPhase]:
         sums: dict[str, tuple[float, float | None]] = {}

@@ -4,7 +4,7 @@ import dataclasses
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 
-from ci_perf.features.explain.report import HEADING, MOST_EXPLAINED, describe_rows
+from ci_perf.features.explain.report import MOST_EXPLAINED, explain_rows
 from ci_perf.model.comparison import Change, Code, Comparison, Numerics, Row, Uncompared
 from ci_perf.report import (
     advice,
@@ -20,7 +20,7 @@ from ci_perf.report import (
     table_rows,
     units,
 )
-from ci_perf.report.escape import BOLD, Words
+from ci_perf.report.escape import Words
 from ci_perf.report.phrases import Phrase
 from ci_perf.report.sentences import say
 from ci_perf.report.tables import Block, Bullets, Fold, Listing, Paragraph, Table
@@ -66,7 +66,10 @@ def continue_page(
         yield Fold(say("more", number=len(lines) - shown), [Bullets(lines[shown:])])
     if measured_first := first_numbers.from_comparison(comparison, shown=rows):
         yield Fold(say("first_numbers"), [measured_first], is_open=True)
-    if why := [*explain(comparison.rows, most=explained), *gpu_differences.describe(comparison)]:
+    if why := [
+        *explain_rows(comparison.rows, most=explained),
+        *gpu_differences.describe(comparison),
+    ]:
         yield Fold(say("why"), why, is_open=True)
     yield from _list_failures(comparison, most=rows)
     if every:
@@ -128,16 +131,6 @@ def _tell_detectable(comparison: Comparison, *, most: int) -> Iterator[Fold]:
         sizes = [size for size, _ in known]
         summary = say("detectable", least=min(sizes), most=max(sizes))
         yield Fold(summary, [Bullets([line for _, line in known[:most]])])
-
-
-def explain(rows: Iterable[Row], *, most: int = MOST_EXPLAINED) -> Iterator[Block]:
-    """Yield what the head does differently in the rows that moved: a title, a table, a note."""
-    for each in describe_rows(rows, most=most):
-        yield (BOLD, *each.title, BOLD, *each.rest)
-        if each.lines:
-            yield Table(HEADING, each.lines, left=HEADING[:3])
-        if each.note:
-            yield each.note
 
 
 def tell_origin(comparison: Comparison) -> Iterator[Block]:

@@ -168,7 +168,8 @@ class _Session:
             if verdict is not None:
                 self.listener.decided(verdict, explain_s)
             if pairs and moved:
-                explaining.profile_pairs(moved, pairs.tasks_of_own_files, explain_s)
+                sides = {name: pairs.tasks_of_own_files(name) for name in moved}
+                explaining.profile_pairs(sides, explain_s)
             self.interrupts.check()
         except KeyboardInterrupt:
             self.interrupts.came = verdict is None

@@ -61,14 +61,12 @@ def explain_now(
                 explaining = Explaining(
                     listener, runner.profile, clock=time.monotonic, traces=traces
                 )
-
-                def find_sides(workload: str) -> tuple[Task, Task] | None:
-                    assert base is not None
-                    other = base_tasks.find_base_task(tasks[workload], base)
-                    return None if other is None else (other, tasks[workload])
-
                 if base is not None:
-                    explaining.profile_pairs(list(tasks), find_sides, options.budget_s)
+                    of_both: dict[str, tuple[Task, Task] | None] = {}
+                    for name, task in tasks.items():
+                        other = base_tasks.find_base_task(task, base)
+                        of_both[name] = None if other is None else (other, task)
+                    explaining.profile_pairs(of_both, options.budget_s)
                 else:
                     end = time.monotonic() + options.budget_s
                     for name, task in tasks.items():

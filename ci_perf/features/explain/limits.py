@@ -197,13 +197,10 @@ def _with_loading(
     """Say who loads the data, and how it may be loaded earlier."""
     loader = profile.host.loader if profile.host else ""
     use = _find_slowest(use for use in profile.functions if use.phase == _DATA_PHASE)
-    calls = [each for each in profile.operators if each.phase == _DATA_PHASE and each.caller]
-    most = max(calls, key=lambda each: each.calls, default=None)
     return msgspec.structs.replace(
         limit,
         loader=loader,
-        place=use.function if use else most.caller if most else None,
-        line=0 if use or not most else most.line,
+        place=use.function if use else None,
         cures=(_BY_LOADER.get(loader, "load_ahead"), *further),
     )
 

@@ -66,7 +66,7 @@ class OperatorUse(Struct, frozen=True, kw_only=True):
 
     ``operator`` is its name with its namespace ("aten::mm"). ``signature`` is the digest of the
     shapes, types, strides, integers and flags of its arguments, ``arguments`` the shapes and types
-    for a person. ``phase`` is that of ``context.phase`` in which it ran; empty outside of them.
+    for a person.
     An operator of the backward pass has the function of its forward operator. ``caller`` is `None`
     where no function of the repository was on the stack, ``line`` is where it stands in the
     caller's file. ``calls`` is per step. ``call_s`` is the 25 % quantile of the seconds of one
@@ -76,7 +76,6 @@ class OperatorUse(Struct, frozen=True, kw_only=True):
     operator: Text
     signature: Digest
     arguments: Text
-    phase: Text = ""
     is_backward: bool = False
     caller: AuthorFunction | None = None
     line: Count = 0
@@ -147,7 +146,7 @@ class HostTimes(Struct, frozen=True, kw_only=True):
 
 
 class DeviceIdle(Struct, frozen=True, kw_only=True):
-    """How long the device was idle for one reason, and in how many gaps, per step.
+    """How long the device was idle for one reason, per step.
 
     ``operator`` is where most of it passed: in which the host waited by ``call``
     ("cudaStreamSynchronize"), or which launched what ended the gap. Empty outside of operators.
@@ -155,19 +154,17 @@ class DeviceIdle(Struct, frozen=True, kw_only=True):
 
     reason: IdleReason
     idle_s: Seconds
-    gaps: Amount
     operator: Text = ""
     call: Text = ""
 
 
 class DeviceTimes(Struct, frozen=True, kw_only=True):
-    """What a device did per step, from the first work whose launch the trace shows to the last.
+    """What the device that worked most did per step, from the first linked work to the last.
 
     ``span_s`` is the sum of ``busy_s``, in which a kernel, a copy or a set ran on any stream, and
     of all in ``idle``, longest first. In ``copying_s`` of ``busy_s`` no kernel ran; ``pageable_s``
     are copies from or to memory that was not pinned. ``work`` counts kernels, copies and sets,
-    ``unlinked`` those whose launch the trace does not show. ``other_devices`` worked less, and are
-    not described.
+    ``unlinked`` those whose launch the trace does not show; work with one is linked.
     """
 
     span_s: Seconds
@@ -177,7 +174,6 @@ class DeviceTimes(Struct, frozen=True, kw_only=True):
     work: Amount
     unlinked: Amount = 0.0
     idle: tuple[DeviceIdle, ...] = ()
-    other_devices: Count = 0
 
 
 class StepProfile(Struct, frozen=True, kw_only=True):

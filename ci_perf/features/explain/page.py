@@ -5,15 +5,14 @@ from collections.abc import Iterator
 from ci_perf.features.explain import limits_report, report
 from ci_perf.features.explain.answer import ExplainedWorkload, ExplainedWorkloads
 from ci_perf.features.explain.model import StepProfile
-from ci_perf.features.explain.report import Explained
 from ci_perf.report import units
 from ci_perf.report.escape import Sentence, Words
-from ci_perf.report.tables import Listing, Page, Phrase, Table
+from ci_perf.report.tables import Block, Page, Phrase
 
 
 def build_page(explained: ExplainedWorkloads, *, operators: bool) -> Page:
     """Say it of every workload, in their order; with `operators`, list those of its step, too."""
-    parts: list[Phrase | Table | Listing] = [_title(explained)]
+    parts: list[Block] = [_title(explained)]
     for workload in explained.workloads:
         parts += _of_workload(workload)
         if operators and workload.profile is not None:
@@ -29,9 +28,9 @@ def _title(explained: ExplainedWorkloads) -> Phrase:
     return title
 
 
-def _of_workload(workload: ExplainedWorkload) -> Iterator[Phrase | Table]:
+def _of_workload(workload: ExplainedWorkload) -> Iterator[Block]:
     if workload.explanation is not None:
-        yield from _explanation(report.describe((workload.workload,), workload.explanation))
+        yield from report.describe((workload.workload,), workload.explanation)
     if workload.limits is not None:
         first, *further = limits_report.describe_limits(workload.limits)
         yield (workload.workload, Words(": "), *first)
@@ -40,19 +39,10 @@ def _of_workload(workload: ExplainedWorkload) -> Iterator[Phrase | Table]:
         yield (workload.workload, Words(": "), Sentence(workload.trouble))
 
 
-def _operators(workload: str, profile: StepProfile) -> Iterator[Phrase | Table]:
+def _operators(workload: str, profile: StepProfile) -> Iterator[Block]:
     table = limits_report.build_operator_table(profile)
     if not table.rows:
         yield (workload, Words(": no trace of torch.profiler lists its operators"))
         return
     yield (Words("Operators of a step of "), workload, Words(", as torch.profiler has timed them:"))
     yield table
-
-
-def _explanation(explained: Explained) -> Iterator[Phrase | Table]:
-    yield (*explained.title, *explained.rest)
-    if explained.lines:
-        _, where, what, *_ = report.HEADING
-        yield Table(heading=report.HEADING, rows=explained.lines, left=(where, what))
-    if explained.note:
-        yield explained.note

@@ -1,4 +1,4 @@
-"""Which function of the head does what differently, below the table, and how much that takes.
+"""Which function of the head does what differently, below the table.
 
 Counts are exact evidence of a difference, and no proof that it takes the time: no sentence says
 "because".
@@ -13,10 +13,11 @@ from ci_perf.model import metrics
 from ci_perf.model.comparison import Change, Row, Verdict
 from ci_perf.model.metrics import Unit
 from ci_perf.report import cells, escape, phrases, table_rows, units
-from ci_perf.report.escape import Sentence, Words
+from ci_perf.report.escape import BOLD, Sentence, Words
 from ci_perf.report.phrases import Phrase
+from ci_perf.report.tables import Block, Table
 
-HEADING = tuple(map(Words, ("Evidence", "Where", "What the head does", "Base → head per step")))
+_HEADING = tuple(map(Words, ("Evidence", "Where", "What the head does", "Base → head per step")))
 MOST_EXPLAINED = 10
 # Names of other functions in one line.
 _MOST_OTHERS = 4
@@ -46,16 +47,6 @@ _NO_CAUSE = ": what a step does differently takes no time that goes this way."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Explained:
-    """One explained row: a title, lines of a table below `HEADING` (maybe none), and a note."""
-
-    title: Phrase
-    rest: Phrase
-    lines: tuple[tuple[Phrase, ...], ...] = ()
-    note: Phrase = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class LineNote:
     """A cause to see beside its line in the head. Plain text; ``path`` is measured code's word."""
 
@@ -65,13 +56,12 @@ class LineNote:
     message: str
 
 
-def describe_rows(rows: Iterable[Row], *, most: int = MOST_EXPLAINED) -> list[Explained]:
-    """Return the explanations of the worst rows, at most so many."""
-    return [
-        describe(_title(row), row.explanation, is_memory=phrases.unit(row.metric) is Unit.BYTE)
-        for row in _rows(rows, most)
-        if row.explanation
-    ]
+def explain_rows(rows: Iterable[Row], *, most: int = MOST_EXPLAINED) -> Iterator[Block]:
+    """Yield what the head does differently in the worst rows that moved, of so many at most."""
+    for row in _rows(rows, most):
+        if row.explanation:
+            is_memory = phrases.unit(row.metric) is Unit.BYTE
+            yield from describe((BOLD, *_title(row), BOLD), row.explanation, is_memory=is_memory)
 
 
 def list_line_notes(rows: Iterable[Row]) -> Iterator[LineNote]:
@@ -94,29 +84,29 @@ def _rows(rows: Iterable[Row], most: int = MOST_EXPLAINED) -> list[Change]:
     return [row for row in changes if row.explanation is not None][:most]
 
 
-def describe(title: Phrase, explanation: Explanation, *, is_memory: bool = False) -> Explained:
-    """Return one explanation below a title; ``is_memory`` tells bytes from times."""
+def describe(
+    title: Phrase, explanation: Explanation, *, is_memory: bool = False
+) -> Iterator[Block]:
+    """Yield one explanation: its title, a table, a note; ``is_memory`` tells bytes from times."""
     if explanation.trouble:
-        trouble = (Words(" is not known: "), Sentence(explanation.trouble))
-        return Explained(title=title, rest=trouble)
+        yield (*title, Words(" is not known: "), Sentence(explanation.trouble))
+        return
     note = _note(explanation)
-    if not explanation.causes:
-        moved = "what they allocate or keep" if is_memory else "how long they take, in waiting"
-        is_same = not (explanation.others or explanation.further)
-        rest = Words(_SAME.format(moved) if is_same else _NO_CAUSE)
-        return Explained(title=title, rest=(rest,), note=note)
-    what = "what" if note or len(explanation.causes) > 1 else "the only thing that"
-    pairs = units.numbered(explanation.pairs, "profiled pair")
-    said = f": {what} a step does differently, by {pairs} of launches"
-    return Explained(
-        title=title,
-        rest=(Words(said),),
-        lines=tuple(
+    if explanation.causes:
+        what = "what" if note or len(explanation.causes) > 1 else "the only thing that"
+        pairs = units.numbered(explanation.pairs, "profiled pair")
+        yield (*title, Words(f": {what} a step does differently, by {pairs} of launches"))
+        rows = [
             ((Words(cause.evidence),), _where(cause), _what(cause), _calls(cause))
             for cause in explanation.causes
-        ),
-        note=note,
-    )
+        ]
+        yield Table(_HEADING, rows, left=_HEADING[:3])
+    else:
+        moved = "what they allocate or keep" if is_memory else "how long they take, in waiting"
+        is_same = not (explanation.others or explanation.further)
+        yield (*title, Words(_SAME.format(moved) if is_same else _NO_CAUSE))
+    if note:
+        yield note
 
 
 def _title(row: Change) -> Phrase:

@@ -3,7 +3,7 @@
 What comes of it decides nothing: a launch that fails leaves a sentence, and the run as it was.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final, Literal
 
@@ -26,8 +26,6 @@ _MOST_BYTES: Final = 4_000_000
 
 Side = Literal["base", "head"]
 Launch = Callable[[Task], StepProfile | TaskFailure]
-# The launches of both sides of a workload, base first; `None` where the base has no such file.
-Sides = Callable[[str], tuple[Task, Task] | None]
 
 
 class Explaining:
@@ -49,20 +47,21 @@ class Explaining:
         self._traces = traces
         self._end = clock()
 
-    def profile_pairs(self, workloads: Sequence[str], sides: Sides, budget_s: float) -> None:
+    def profile_pairs(self, sides: Mapping[str, tuple[Task, Task] | None], budget_s: float) -> None:
         """Profile workloads, worst first, for at most `budget_s`, overrun by one launch at most.
 
-        Each has a first pair before any has a second one. What keeps the sides of one pair from
+        `sides` has the launches of each, base first; `None` where the base has no such file. Each
+        has a first pair before any has a second one. What keeps the sides of one pair from
         being compared does so in all. Raises KeyboardInterrupt.
         """
         self._end = self._clock() + budget_s
-        for name in workloads:
+        for name in sides:
             trouble = "interrupted before it was profiled"
             self.pairs[name] = ProfiledPairs(workload=name, trouble=trouble)
-        going = list(workloads)
+        going = list(sides)
         for number in range(_MOST_PAIRS):
             for name in list(going):
-                outcome = self._profile_pair(name, sides(name), number)
+                outcome = self._profile_pair(name, sides[name], number)
                 pairs = self.pairs[name].pairs
                 if isinstance(outcome, ProfiledPair):
                     pairs_now = ProfiledPairs(workload=name, pairs=(*pairs, outcome))

@@ -16,7 +16,6 @@ from typing import Any
 
 import pytest
 
-NAME = "ci_perf_benchmarks"
 MARKERS = ("benchmark", "codspeed_benchmark")
 # Options of theirs that take no value; all others of these prefixes do.
 _PREFIXES = ("--benchmark-", "--codspeed")
@@ -24,8 +23,7 @@ _FLAGS = frozenset(
     {
         *("--benchmark-only", "--benchmark-skip", "--benchmark-disable", "--benchmark-enable"),
         *("--benchmark-disable-gc", "--benchmark-autosave", "--benchmark-save-data"),
-        *("--benchmark-verbose", "--benchmark-quiet", "--benchmark-compare", "--codspeed"),
-        *("--benchmark-cprofile-dump", "--benchmark-histogram", "--benchmark-json"),
+        *("--benchmark-verbose", "--benchmark-quiet", "--codspeed"),
     }
 )
 # What would count, distribute or end the one test that is timed, by the module that brings it.

@@ -17,6 +17,7 @@ import markupsafe
 from markupsafe import Markup
 
 from ci_perf.errors import ExitCode, UsageError
+from ci_perf.features.explain.report import explain_rows
 from ci_perf.model.comparison import (
     Change,
     Comparison,
@@ -107,7 +108,7 @@ def render(comparison: Comparison, *, run: Run | None = None, base: Summary | No
         tally=(phrases.tally(rows),),
         tone=_TONES.get(comparison.exit_code, "open" if comparison.gate_changes else "same"),
         advice=[Bullets(comparison_page.list_lines(comparison)), *gate],
-        explained=list(comparison_page.explain(comparison.rows)),
+        explained=list(explain_rows(comparison.rows)),
         more=list(profiles.fold(comparison.profiles, shown=_MOST_PROFILES)),
         canaries=Table(canaries.HEADING, canaries.list_rows(run) if run else []),
         origin=list(comparison_page.tell_origin(comparison)),

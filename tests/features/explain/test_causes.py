@@ -102,7 +102,7 @@ def test_an_operator_outside_of_the_repository_has_no_place():
 
 
 def test_what_is_only_in_the_backward_pass_says_so():
-    again = a_use("aten::addmm", phase="backward", is_backward=True)
+    again = a_use("aten::addmm", is_backward=True)
     cause = the_cause(a_step(MM), a_step(MM, again))
 
     assert cause.is_backward

@@ -15,7 +15,7 @@ FORWARD = AuthorFunction(file="model.py", function="Net.forward", line=7)
 
 def an_operation(operator="aten::mm", arguments="float32[8,16]", caller=FORWARD):
     signature = f"{abs(hash(arguments)):016x}"[:16]
-    return Operation(operator, signature, arguments, "", is_backward=False, caller=caller, line=9)
+    return Operation(operator, signature, arguments, is_backward=False, caller=caller, line=9)
 
 
 def a_step(**calls):

@@ -89,7 +89,9 @@ def test_an_explanation_has_one_sentence_on_what_grew_and_names_the_traces(part,
     grown = StepLimits(part=part, step_s=1.0, busy=0.89, busy_base=0.96, limits=(limit,))
     explanation = Explanation(limits=grown, traces=("w.base.gz", "w.head.gz"), pairs=3)
 
-    note = plain(report.describe(("w",), explanation).note)
+    *_, last = report.describe(("w",), explanation)
+    assert isinstance(last, tuple)
+    note = plain(last)
 
     assert note == f"{said} Traces: w.base.gz, w.head.gz; open them in ui.perfetto.dev."
 

@@ -9,6 +9,7 @@ from ci_perf.model import metrics
 from ci_perf.model.comparison import Verdict
 from ci_perf.report import markdown
 from ci_perf.report.phrases import plain
+from ci_perf.report.tables import Table
 from tests.comparisons import a_change, a_comparison
 from tests.features.explain.step_profiles import a_cause, a_function
 
@@ -16,26 +17,29 @@ NEW = a_cause("new", "Net.forward", ("new", "aten::sin", 0, 8))
 
 
 def explained(explanation, **row):
+    """The title with what follows it, the rows of the table, and the note."""
     row = {"verdict": Verdict.REGRESSED, "ratio": 1.081} | row
-    (shown,) = report.describe_rows([a_change("bert", explanation=explanation, **row)])
-    return shown
+    first, *below = report.explain_rows([a_change("bert", explanation=explanation, **row)])
+    rows = [line for block in below if isinstance(block, Table) for line in block.rows]
+    (note,) = [block for block in below if isinstance(block, tuple)] or [()]
+    assert isinstance(first, tuple)
+    return plain(first), rows, plain(note)
 
 
 def said(*causes, **more):
-    shown = explained(Explanation(causes=causes, **more))
-    return plain((*shown.title, *shown.rest))
+    return explained(Explanation(causes=causes, **more))[0]
 
 
 def cells(cause):
     """Where, what, and the numbers of both sides."""
-    (line,) = explained(Explanation(causes=(cause,))).lines
+    _, (line,), _ = explained(Explanation(causes=(cause,)))
     return [plain(cell) for cell in line][1:]
 
 
 def test_the_title_names_a_metric_that_is_neither_step_time_nor_memory():
-    title = plain(explained(Explanation(), metric=metrics.STEP_CPU).title)
+    title, _, _ = explained(Explanation(), metric=metrics.STEP_CPU)
 
-    assert title == "Why bert, CPU time of a step, has moved by +8.1 %"
+    assert title.startswith("Why bert, CPU time of a step, has moved by +8.1 %: ")
 
 
 def test_a_difference_is_called_the_only_one_where_it_is():
@@ -88,7 +92,7 @@ def test_changes_that_take_no_time_are_no_cause():
     assert said(others=(NEW,)).endswith("takes no time that goes this way.")
 
 
-def test_a_cause_says_phase_pass_and_side_and_counts_operators_that_are_not_named():
+def test_a_cause_says_pass_and_side_and_counts_operators_that_are_not_named():
     where, what, _ = cells(msgspec.structs.replace(NEW, is_backward=True, in_head=False, further=1))
 
     assert where == "Net.forward src/net.py:12, backward, in the base"

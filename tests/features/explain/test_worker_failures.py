@@ -150,7 +150,7 @@ def test_a_step_of_many_operators_takes_no_more_than_its_time(tmp_path):
 
 
 def test_what_comes_after_the_time_is_over_is_not_counted_and_the_step_goes_on(tmp_path):
-    with operators.count_calls(AuthorCode(str(tmp_path)), lambda: "", end=0.0) as counted:
+    with operators.count_calls(AuthorCode(str(tmp_path)), end=0.0) as counted:
         ones = torch.ones(3)
 
     assert (counted.total(), ones.tolist()) == (0, [1.0, 1.0, 1.0])

@@ -33,11 +33,11 @@ def test_each_call_has_the_time_of_its_arguments(tmp_path):
 def test_what_our_python_costs_is_not_in_the_time_of_a_call(tmp_path):
     code = AuthorCode(str(tmp_path))
     values = torch.ones(10)
-    with operators.count_calls(code, lambda: "", end=time.monotonic() + 60) as counted:
+    with operators.count_calls(code, end=time.monotonic() + 60) as counted:
         values.add(1)
     (operation,) = counted
     samples = []
-    with operators.time_calls(code, lambda: "", {operation: samples}, wait=None):
+    with operators.time_calls(code, {operation: samples}, wait=None):
         start = time.perf_counter()
         for _ in range(1000):
             values.add(1)
@@ -56,10 +56,10 @@ def test_a_device_is_waited_for_before_and_after_each_call(tmp_path):
 
     values = torch.ones(3)
     code = AuthorCode(str(tmp_path))
-    with operators.count_calls(code, lambda: "", end=time.monotonic() + 60) as counted:
+    with operators.count_calls(code, end=time.monotonic() + 60) as counted:
         values.exp()
     times = {operation: [] for operation in counted}
-    with operators.time_calls(code, lambda: "", times, wait=wait):
+    with operators.time_calls(code, times, wait=wait):
         values.exp()
         values.cos()  # is not asked for
 

@@ -93,7 +93,7 @@ def test_a_file_that_cannot_be_imported_is_told_and_stops_no_other(root):
     "options",
     [
         "--benchmark-only --benchmark-sort mean --benchmark-min-rounds=3 --codspeed",
-        "--codspeed-mode walltime --strict-markers -x",
+        "--codspeed-mode walltime --benchmark-json out.json --strict-markers -x",
     ],
 )
 def test_options_of_the_plugins_whose_place_ours_takes_mean_nothing(root, options):

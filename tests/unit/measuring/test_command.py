@@ -9,6 +9,7 @@ import pytest
 from ci_perf.measuring import command, timing
 from ci_perf.measuring.device import CpuDevice, ReportedSteps
 from ci_perf.model.suite import Protocol
+from ci_perf.workload import Context
 
 
 def program(source, metric="t_ms=took ([0-9.]+)", skip=0):
@@ -77,3 +78,43 @@ def test_what_is_no_time_fails_the_launch_with_its_line(time):
 
     with pytest.raises(RuntimeError, match=f"expected a time above 0, found '{time}' in 'took 7"):
         run.run()
+
+
+def test_a_command_names_values_of_its_matrix_a_port_and_nothing_else():
+    source = "import sys; print('rate', *sys.argv[1:])"
+    words = f'{sys.executable} -c "{source}" {{rate}} {{port}} {{skip}} {{other}}'
+    parameters: dict[str, str | int] = {
+        "command": words,
+        "rate": 4,
+        "require": r"^rate 4 [0-9]+ \{skip\} \{other\}$",
+    }
+    context = Context(device="cpu", parameters=parameters, seed=0, data_dir="")
+
+    command.build(context).step()
+
+
+def test_a_command_that_leaves_no_file_has_failed():
+    program = command.RepeatedCommand(["echo", "{output}"])
+
+    with pytest.raises(RuntimeError, match=r"expected a file at \{output\}, found none"):
+        program.run()
+
+
+def test_what_a_command_writes_counts_as_printed():
+    write = "import sys; open(sys.argv[1], 'w').write('step 12ms')"
+    program = command.RepeatedCommand(
+        [sys.executable, "-c", write, "{output}"], "step_ms=step ([0-9]+)ms"
+    )
+
+    program.run()
+
+    assert program.find_step_times() == [0.012]
+
+
+def test_a_run_without_what_is_required_has_failed():
+    program = command.RepeatedCommand(["echo", "9 requests failed"], require="^0 requests failed")
+
+    with pytest.raises(
+        RuntimeError, match=r"expected a line with '\^0 requests failed', found none"
+    ):
+        program.run()

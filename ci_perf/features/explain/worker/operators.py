@@ -39,19 +39,16 @@ class Operation(NamedTuple):
     operator: str
     signature: str
     arguments: str
-    phase: str
     is_backward: bool
     caller: AuthorFunction | None
     line: int
 
 
 @contextlib.contextmanager
-def count_calls(
-    code: AuthorCode, phase: Callable[[], str], *, end: float
-) -> Iterator[Counter[Operation]]:
+def count_calls(code: AuthorCode, *, end: float) -> Iterator[Counter[Operation]]:
     """Within, count what this thread dispatches, and what its backward passes do.
 
-    `phase` names the current part of the step. From `end` on, by the monotonic clock, nothing is
+    From `end` on, by the monotonic clock, nothing is
     counted, and nothing without torch.
     """
     counted: Counter[Operation] = Counter()
@@ -62,7 +59,7 @@ def count_calls(
 
     def call(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:  # noqa: ANN401  torch is untyped
         if time.monotonic() <= end:
-            operation = _read_operation(origins, phase(), func, args, kwargs, sys._getframe(1))  # noqa: SLF001
+            operation = _read_operation(origins, func, args, kwargs, sys._getframe(1))  # noqa: SLF001
             if operation and (operation in counted or len(counted) < _MOST_KEPT):
                 counted[operation] += 1
         return func(*args, **kwargs)
@@ -74,7 +71,6 @@ def count_calls(
 @contextlib.contextmanager
 def time_calls(
     code: AuthorCode,
-    phase: Callable[[], str],
     times_s: Mapping[Operation, list[float]],
     *,
     wait: Callable[[], object] | None,
@@ -88,7 +84,7 @@ def time_calls(
     clock = time.perf_counter
 
     def call(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:  # noqa: ANN401  torch is untyped
-        operation = _read_operation(origins, phase(), func, args, kwargs, sys._getframe(1))  # noqa: SLF001
+        operation = _read_operation(origins, func, args, kwargs, sys._getframe(1))  # noqa: SLF001
         times = times_s.get(operation) if operation else None
         if times is None or len(times) >= _MOST_TIMES:
             return func(*args, **kwargs)
@@ -171,7 +167,6 @@ os.register_at_fork(after_in_child=_stop_watching)
 
 def _read_operation(
     origins: Origins,
-    phase: str,
     func: Any,  # noqa: ANN401  torch is untyped
     args: Sequence[object],
     kwargs: dict[str, object],
@@ -185,7 +180,7 @@ def _read_operation(
     if name in _BY_POSITION:
         args = [arg for arg in args if not isinstance(arg, int)]
     text = describe_arguments(args, kwargs)
-    return Operation(name, _digest(text), shown(text), phase, is_backward, function, line)
+    return Operation(name, _digest(text), shown(text), is_backward, function, line)
 
 
 @functools.lru_cache(maxsize=10_000)

@@ -82,15 +82,14 @@ class Passes:
         may_take_s = _SHARE * self.left.seconds
         end = time.monotonic() + may_take_s
         of_operators: list[Counter[Operation]] = []
-        with self.watcher.following(self.here):
-            for _ in range(STEPS):
-                with operators.count_calls(self.code, self._phase, end=end) as counted:
-                    self.run()
-                of_operators.append(counted)
-                # All ranks must do the same steps.
-                if self.group.maximum(time.monotonic() - end) > 0:
-                    absent = f"counting the operators of a step took more than {may_take_s:.0f} s"
-                    return StepProfile(steps=0, absent=absent)
+        for _ in range(STEPS):
+            with operators.count_calls(self.code, end=end) as counted:
+                self.run()
+            of_operators.append(counted)
+            # All ranks must do the same steps.
+            if self.group.maximum(time.monotonic() - end) > 0:
+                absent = f"counting the operators of a step took more than {may_take_s:.0f} s"
+                return StepProfile(steps=0, absent=absent)
         of_functions = [functions.profile_step(self.run, self.code).nodes for _ in range(STEPS)]
         return join_counts(of_operators, of_functions)
 
@@ -106,14 +105,13 @@ class Passes:
         wait = None if isinstance(self.here, CpuDevice) else self.here.synchronize
 
         def run_timed() -> None:
-            with operators.time_calls(self.code, self._phase, times, wait=wait):
+            with operators.time_calls(self.code, times, wait=wait):
                 self.run()
 
         # Without torch there is none on any rank.
         if "torch" not in sys.modules:
             return tuple(uses)
-        with self.watcher.following(self.here):
-            self._repeat(_TIMED_OPERATORS, run_timed)
+        self._repeat(_TIMED_OPERATORS, run_timed)
         watching_s = operators.measure_watching_s()
         return tuple(
             msgspec.structs.replace(use, call_s=operators.call_s(times_s, watching_s))
@@ -134,7 +132,7 @@ class Passes:
             with loading if phase == "data" else contextlib.nullcontext():
                 yield
 
-        with self.watcher.following(self.here, mark=profile_loading):
+        with self.watcher.marking(self.here, profile_loading):
             self.run()
         data = Graph(loading, self.code, event_s)
         return tuple(functions.time_functions(uses, steps, data))
@@ -146,9 +144,6 @@ class Passes:
         while len(done) < limit.steps and self.group.maximum(time.monotonic() - end) < 0:
             done.append(run())
         return done
-
-    def _phase(self) -> str:
-        return self.watcher.current
 
 
 def join_counts(
@@ -221,7 +216,7 @@ def _find_common(
 
 
 def _kind(use: Operation) -> Hashable:
-    return use.operator, use.caller, use.is_backward, use.phase
+    return use.operator, use.caller, use.is_backward
 
 
 def _where(caller: AuthorFunction | None) -> str:

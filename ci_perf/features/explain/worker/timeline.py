@@ -12,7 +12,7 @@ and "outside" of them, by what the thread did. Without a link to the call, nobod
 
 import bisect
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -169,7 +169,7 @@ def _host_times(
 
 
 def _read_device(every: Sequence[Any], host: _Host, steps: int) -> DeviceTimes:
-    """Return the times of the device that worked longest; others are only counted.
+    """Return the times of the device that worked longest.
 
     What was launched before the trace began is of earlier steps, and left out.
     """
@@ -190,19 +190,16 @@ def _read_device(every: Sequence[Any], host: _Host, steps: int) -> DeviceTimes:
         work=len(work) / steps,
         unlinked=unlinked / steps,
         idle=_find_idle(work[first:], busy, host, steps),
-        other_devices=len(by_device) - 1,
     )
 
 
 def _find_idle(work: Sequence[Any], busy: Cover, host: _Host, steps: int) -> tuple[DeviceIdle, ...]:
     """Name the reason of every time between the first and the last work without any."""
     gaps: dict[IdleReason, dict[tuple[str, str], float]] = defaultdict(lambda: defaultdict(float))
-    counts: Counter[IdleReason] = Counter()
 
     def add(reason: IdleReason, microseconds: float, operator: str = "", call: str = "") -> None:
         if microseconds > 0:
             gaps[reason][operator, call] += microseconds
-            counts[reason] += 1
 
     covers: dict[int, tuple[Cover, Cover, Cover]] = {}
     starts = [each.time_range.start for each in work]
@@ -241,7 +238,6 @@ def _find_idle(work: Sequence[Any], busy: Cover, host: _Host, steps: int) -> tup
             DeviceIdle(
                 reason=reason,
                 idle_s=seconds,
-                gaps=counts[reason] / steps,
                 operator=shown(operator),
                 call=shown(call),
             )

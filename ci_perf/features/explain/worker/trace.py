@@ -60,7 +60,7 @@ def _trace(profile: StepProfile, passes: Passes, todo: Task, folder: Path) -> St
     """Run steps, the same on all ranks, of which rank 0 is traced. Raises what a step raises."""
     from torch import profiler
 
-    with passes.watcher.following(passes.here, mark=profiler.record_function):
+    with passes.watcher.marking(passes.here, profiler.record_function):
         passes.run()  # compiles what ran eagerly until here
         step_s = passes.run()
         with _profiling(passes, todo):
