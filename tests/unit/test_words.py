@@ -39,7 +39,7 @@ def test_what_is_counted():
 # The goals are 10, 4 and 2. Lower a limit when you have rewritten a document.
 @pytest.mark.parametrize(
     ("pattern", "most"),
-    [(NEGATIONS, 23.0), (CLAUSES, 13.5), (SEMICOLONS, 9.7)],
+    [(NEGATIONS, 22.9), (CLAUSES, 13.5), (SEMICOLONS, 9.7)],
     ids=["negations", "clauses of what, where and who", "semicolons"],
 )
 def test_readme_and_docs_are_as_easy_to_read_as_before(pattern, most):
