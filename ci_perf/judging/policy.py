@@ -22,7 +22,7 @@ ALPHA = 0.05
 # alpha, and the estimate lies beyond the limit. Alarms are tested against half the limit, so
 # without a change they are far rarer than promised, and this spends some of what they leave. At the
 # last look alone, where it finds most: a share of 0.4 over all looks finds no more, and alarms more
-# often (docs/accuracy.md has both figures).
+# often.
 ALPHA_BEYOND_ZERO = 0.15
 # What each look of a confirmation spends of its share of alpha on a side: 1 is the side on which
 # the screen saw the head, -1 the other; 0 is either side where nothing was screened. A change that
