@@ -20,6 +20,7 @@ from ci_perf.model.suite import (
     Entry,
     Limit,
     LimitChange,
+    LimitEntry,
     Limits,
     Plan,
     PlannedWorkload,
@@ -276,7 +277,7 @@ def _entries_of_suite(spec: SuiteSpec) -> Iterator[tuple[str, Entry]]:
         yield f"commands[{index}]", command.to_entry()
 
 
-def _limit_tables(suite_file: SuiteFile) -> Iterator[tuple[str, dict[str, LimitChange]]]:
+def _limit_tables(suite_file: SuiteFile) -> Iterator[tuple[str, dict[str, LimitEntry]]]:
     yield "$", suite_file.limits
     yield from ((f"$.suites.{name}", spec.limits) for name, spec in suite_file.suites.items())
     yield from ((where, entry.limits) for where, entry in _entries(suite_file))
@@ -410,10 +411,14 @@ def _limits(
 
 
 def _changed(
-    before: Mapping[str, Limit], changes: Mapping[str, LimitChange], where: str
+    before: Mapping[str, Limit], entries: Mapping[str, LimitEntry], where: str
 ) -> dict[str, Limit]:
     """Apply a table of limits; of each, what it does not name stays."""
     after = dict(before)
+    changes = {
+        name: entry if isinstance(entry, LimitChange) else LimitChange(limit=entry)
+        for name, entry in entries.items()
+    }
     for name, change in _with_cpu_time(changes).items():
         try:
             after[name] = change.of(before.get(name, Limit()), metrics.BY_NAME.get(name))

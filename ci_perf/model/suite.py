@@ -28,7 +28,8 @@ from ci_perf.model.metrics import Kind, Metric, Unit
 LARGEST_LIMIT = 10
 LARGEST_SIZE = 1e18
 Relative = Annotated[float, msgspec.Meta(ge=0, le=LARGEST_LIMIT)]
-# A share of the baseline, a size in the metric's unit ("8 MiB"), or both: the larger one applies.
+# A share of the baseline (0.02, "2 %"), a size in the metric's unit ("8 MiB"), or both: the larger
+# one applies.
 LimitValue = float | str | tuple[float | str, float | str]
 # How a workload is started: one process, or one per rank by torchrun.
 Launch = Literal["process", "torchrun"]
@@ -85,12 +86,17 @@ class LimitChange(Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(limit, **said)
 
 
+# In a table of suite.toml, a limit alone is one that says nothing else.
+LimitEntry = LimitChange | LimitValue
+
+
 # A metric's unit, in the units that people write. A share of a step is a size: it is one already.
 _SIZES = {
     Unit.SECOND: {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6},
     Unit.BYTE: {"B": 1.0, "KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30},
     Unit.JOULE: {"J": 1.0, "mJ": 1e-3, "kJ": 1e3},
 }
+_PERCENT = re.compile(r"(\d+(?:\.\d+)?) ?%")
 _SIZE = re.compile(r"(\d+(?:\.\d+)?) ?([A-Za-zµ]+)")
 
 
@@ -102,13 +108,20 @@ def _parts(value: LimitValue, metric: Metric | None) -> dict[str, float]:
             "write only `gate`"
         )
     parts = {"relative": 0.0, "absolute": 0.0}
-    for part in value if isinstance(value, tuple) else (value,):
+    for said in value if isinstance(value, tuple) else (value,):
+        part = _read_percent(said)
         is_size = isinstance(part, str) or (metric is not None and metric.kind is Kind.SHARE)
         name = "absolute" if is_size else "relative"
         if parts[name]:
             raise ValueError(f"expected one share and one size, found {value!r}")
         parts[name] = _size(part, metric) if isinstance(part, str) else _share(part)
     return parts
+
+
+def _read_percent(part: float | str) -> float | str:
+    """Return "2 %" as the share that it is; any other part as it was."""
+    percent = _PERCENT.fullmatch(part) if isinstance(part, str) else None
+    return float(percent[1]) / 100 if percent else part
 
 
 def _share(value: float) -> float:
@@ -221,7 +234,7 @@ class Entry(Struct, frozen=True, kw_only=True):
     matrix: dict[Key, Annotated[tuple[Scalar, ...], msgspec.Meta(min_length=1)]] = {}
     launch: Launch = "process"
     inputs: tuple[InputPattern, ...] = ()
-    limits: dict[str, LimitChange] = {}
+    limits: dict[str, LimitEntry] = {}
     protocol: dict[str, Scalar] = {}
 
 
@@ -245,7 +258,7 @@ class CommandEntry(Struct, frozen=True, kw_only=True):
     ready_s: PositiveSeconds = 300.0
     matrix: dict[Key, Annotated[tuple[Scalar, ...], msgspec.Meta(min_length=1)]] = {}
     inputs: tuple[InputPattern, ...] = ()
-    limits: dict[str, LimitChange] = {}
+    limits: dict[str, LimitEntry] = {}
     protocol: dict[str, Scalar] = {}
 
     def to_entry(self) -> Entry:
@@ -276,7 +289,7 @@ class SuiteSpec(Struct, frozen=True, kw_only=True):
     device: SuiteDevice = "auto"
     canaries: bool = True
     fail_on: FailOn = "proven"
-    limits: dict[str, LimitChange] = {}
+    limits: dict[str, LimitEntry] = {}
     protocol: dict[str, Scalar] = {}
     workloads: tuple[Entry, ...] = ()
     commands: tuple[CommandEntry, ...] = ()
@@ -286,7 +299,7 @@ class SuiteFile(Struct, frozen=True, kw_only=True):
     """The whole of suite.toml. Inner tables override outer ones, key by key."""
 
     schema_version: int = SCHEMA_VERSION
-    limits: dict[str, LimitChange] = {}
+    limits: dict[str, LimitEntry] = {}
     protocol: dict[str, Scalar] = {}
     environment: Tiers = Tiers()
     setup: Setup = Setup()

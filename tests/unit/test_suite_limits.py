@@ -54,6 +54,8 @@ def test_a_limit_for_what_is_only_recorded_is_refused(folder):
         ('limit = "5 ms"', Limit(absolute=0.005)),
         ('limit = [0.03, "5 ms"]', Limit(relative=0.03, absolute=0.005)),
         ('limit = ["5ms", 0.03]', Limit(relative=0.03, absolute=0.005)),
+        ('limit = "3 %"', Limit(relative=0.03)),
+        ('limit = ["2.5%", "5 ms"]', Limit(relative=0.025, absolute=0.005)),
         ("require = true", Limit(relative=0.02, require=True)),
     ],
 )
@@ -181,3 +183,10 @@ def test_a_calibration_says_how_pairs_are_averaged(folder):
 
     assert limits.trimmed
     assert limits.default == limits_on(None).default  # whatever limit the machine can hold
+
+
+@pytest.mark.parametrize("limit", ["0.03", '"3 %"'])
+def test_a_limit_that_says_nothing_else_may_stand_alone(folder, limit):
+    text = f"[limits]\nstep_time_s = {limit}\n[[suites.smoke.workloads]]\nworkload = 'matmul'"
+
+    assert plan(folder, text).limits.default["step_time_s"] == Limit(relative=0.03)
