@@ -51,7 +51,8 @@ def _advise(directory: Path, *, has_workflows: bool) -> None:
         console.say(f"warning: {directory} is not in a git repository: run `git init`")
     elif root != directory and has_workflows:
         console.say(f"warning: GitHub reads workflows only from {root / '.github/workflows'}")
-    console.say(suite_text.next_steps(has_workflows=has_workflows))
+    ready = first_files.find_ready_checks(directory)
+    console.say(suite_text.next_steps(has_workflows=has_workflows, ready=ready))
 
 
 KINDS = {*schema.KINDS, *hooks.find_documents()}

@@ -1,6 +1,8 @@
 """Write the first files of a user's repository: a workload, a suite, two workflows, .gitignore."""
 
+import itertools
 import re
+import shlex
 import tomllib
 from dataclasses import dataclass
 from importlib import resources
@@ -21,6 +23,11 @@ WORKFLOWS = (Path(".github/workflows/perf.yml"), Path(".github/workflows/perf-ba
 RESULTS = ("/run.json", "/report.md", "/comparison.json", "/calibration-run.json")
 _ACTION = re.compile(r"([A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+)@([0-9a-f]{40})")
 _USED = re.compile(r"OWNER/ci_perf/(\S+)@0{40} #.*")
+# What may be measured without any file of ours: as far as people keep them near the root.
+_TESTS = ("test_*.py", "*/test_*.py", "*/*/test_*.py")
+_BENCHMARK = re.compile(r"def test_\w+\([^)]*\bbenchmark\b|mark\.(?:codspeed_)?benchmark\b")
+_TRAINERS = ("train.py", "scripts/train.py", "tools/train.py")
+_MOST_FILES, _MOST_NAMED = 1_000, 3
 _INSTALL = re.compile(r"^      install: .*\n", re.MULTILINE)
 
 
@@ -62,6 +69,23 @@ def write(directory: Path, *, action: str | None, device: str) -> FirstFiles:
     written = [path for path in texts if path not in kept]
     (written if _ignore_results(directory / IGNORED) else kept).append(IGNORED)
     return FirstFiles(written=tuple(written), kept=tuple(kept))
+
+
+def find_ready_checks(directory: Path) -> list[str]:
+    """Return options of `ci-perf check` for what can be measured as it is: tests and a trainer."""
+    tests = [
+        path.relative_to(directory)
+        for pattern in _TESTS
+        for path in itertools.islice(sorted(directory.glob(pattern)), _MOST_FILES)
+        if path.is_file() and _BENCHMARK.search(path.read_text("utf-8", errors="replace"))
+    ]
+    folders = sorted({path.parent for path in tests})
+    paths = tests if len(tests) <= _MOST_NAMED else folders
+    trainers = [name for name in _TRAINERS if (directory / name).is_file()]
+    return [
+        *([" ".join(f"--pytest {shlex.quote(str(path))}" for path in paths)] if paths else []),
+        *(f"-- python {name}" for name in trainers[:1]),
+    ]
 
 
 def repository(folder: Path) -> Path | None:

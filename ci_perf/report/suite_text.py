@@ -26,9 +26,14 @@ _BY_HAND = """\
 For GitHub, `ci-perf init --action OWNER/REPOSITORY@COMMIT` adds the workflows."""
 
 
-def next_steps(*, has_workflows: bool) -> str:
-    """Say what a person does after the first files were written, in the order of the README."""
-    return _OWN_MODEL + (_ON_GITHUB if has_workflows else _BY_HAND)
+def next_steps(*, has_workflows: bool, ready: Iterable[str] = ()) -> str:
+    """Say what a person does after the first files were written, in the order of the README.
+
+    `ready` are options of `ci-perf check` that measure what the repository has already.
+    """
+    lines = [f"{' ' * 32}ci-perf check --against main {options}" for options in ready]
+    before = ["Measured as it is, on a branch, without these files:", *lines, ""] if lines else []
+    return "\n".join([*before, _OWN_MODEL + (_ON_GITHUB if has_workflows else _BY_HAND)])
 
 
 def written(new: Iterable[str], kept: Iterable[str]) -> str:

@@ -13,6 +13,7 @@ from ci_perf.gate.first_files import EXAMPLE, IGNORED, RESULTS, SUITE, WORKFLOWS
 from ci_perf.model import codec
 from ci_perf.model.run import Run
 from tests.processes import run_python
+from tests.projects import Project
 
 ROOT = Path(__file__).parents[2]
 ACTION = f"octo/ci_perf@{'1234567890' * 4}"
@@ -53,10 +54,10 @@ def test_a_repository_gets_few_lines_in_which_nothing_is_left_to_replace(reposit
 
 def test_the_steps_are_those_of_the_readme_in_their_order(repository):
     said = ci_perf(repository, "init", "--action", ACTION).stderr
-    readme = (ROOT / "README.md").read_text().split("## First steps")[1]
+    readme = (ROOT / "README.md").read_text().split("## On each pull request")[1]
 
     for text in (said, readme):
-        order = [text.index(word) for word in ("own model", "perf-baseline", "pull request: ")]
+        order = [text.index(word) for word in ("own model", "perf-baseline", "Open a pull request")]
         assert order == sorted(order), text
 
 
@@ -183,3 +184,16 @@ def test_the_workflows_are_those_that_the_examples_show():
     shown = {path.name for path in (ROOT / "examples/workflows").glob("*.yml")}
 
     assert {path.name for path in first_files.WORKFLOWS} <= shown
+
+
+def test_what_can_be_measured_as_it_is_is_named(tmp_path):
+    project = Project(tmp_path)
+    (tmp_path / "benchmarks").mkdir()
+    (tmp_path / "benchmarks/test_speed.py").write_text("def test_a(benchmark, n): pass\n")
+    (tmp_path / "benchmarks/test_other.py").write_text("def test_b(): pass\n")
+    (tmp_path / "train.py").touch()
+
+    said = project.run("init", "--device", "cpu").err
+
+    assert "ci-perf check --against main --pytest benchmarks/test_speed.py\n" in said
+    assert "ci-perf check --against main -- python train.py\n" in said
