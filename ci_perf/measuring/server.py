@@ -56,17 +56,24 @@ class Server:
             )
         except OSError as error:
             raise RuntimeError(f"{self.command}: cannot be started: {error.strerror}") from None
+        try:
+            self._wait_until_ready()
+        except RuntimeError:
+            self.stop()
+            raise
+
+    def _wait_until_ready(self) -> None:
         end = time.monotonic() + self.ready_s
         while self.ready and (problem := self._find_problem()):
             self.check()
             if time.monotonic() > end:
-                self.stop()
                 self._show_log()
                 raise RuntimeError(
                     f"{self.command}: expected an answer of {self.ready} within "
                     f"{self.ready_s:g} s, found {problem}"
                 )
             time.sleep(_PAUSE_S)
+        self.check()  # another server may have answered, on a port that is taken
 
     def check(self) -> None:
         """Raise RuntimeError with its exit code if it has ended; its log is shown."""
@@ -78,17 +85,22 @@ class Server:
             )
 
     def stop(self) -> None:
-        """End it and its group: by SIGTERM, and by SIGKILL where that is ignored.
+        """End it and its group: by SIGTERM, and by SIGKILL what has not ended in 10 s.
 
         What has left the group ends with the launch.
         """
         if self._process is None:
             return
-        for what in (signal.SIGTERM, signal.SIGKILL):
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self._process.pid, what)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self._process.wait(_END_S)
+        group = self._process.pid
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(group, signal.SIGTERM)
+            end = time.monotonic() + _END_S
+            while time.monotonic() < end:
+                self._process.poll()  # fetches its exit code: then it is of the group no more
+                os.killpg(group, 0)
+                time.sleep(_PAUSE_S)
+            os.killpg(group, signal.SIGKILL)
+        self._process.wait()
 
     def _find_problem(self) -> str:
         """Return why the URL does not answer as it should, empty where it does."""

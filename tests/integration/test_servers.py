@@ -54,6 +54,21 @@ if file != "-":
     json.dump({"median_ttft_ms": sorted(times)[10], "failed": 0}, open(file, "w"))
 print("failed requests: 0")
 """
+CHILD = """
+import signal, sys, time
+
+def end(*_):
+    time.sleep(1)
+    open("ended", "w").close()
+    sys.exit()
+
+signal.signal(signal.SIGTERM, end)
+print("up", flush=True)
+time.sleep(600)
+"""
+START_CHILD = """child = subprocess.Popen([sys.executable, "child.py"], stdout=subprocess.PIPE)
+    child.stdout.readline()
+    server = await"""
 SUITE = """
 schema_version = 1
 [suites.serve]
@@ -189,3 +204,13 @@ def test_a_slower_server_is_proven(repository):
     assert step["verdict"] == "regressed"
     assert step["ratio"] == pytest.approx(1.4, abs=0.2)
     assert find_left(repository) == []
+
+
+def test_a_child_of_the_server_has_time_to_end_in_order(repository):
+    """The engine processes of vLLM write their caches when the server has ended."""
+    repository.commit(child_py=CHILD, server_py=SERVER.replace("server = await", START_CHILD))
+
+    done, _ = run(repository)
+
+    assert done.code == ExitCode.OK, done.err
+    assert (repository.root / "ended").exists()
