@@ -18,7 +18,7 @@ from typing import Final
 ROOT: Final = Path(__file__).parents[1]
 
 # Today's size of each part. A budget only falls.
-BUDGET: Final[Mapping[str, int]] = {"ci_perf": 34_107, "tests": 40_638, "benchmarks": 4_333}
+BUDGET: Final[Mapping[str, int]] = {"ci_perf": 32_944, "tests": 39_944, "benchmarks": 4_211}
 
 _NO_CODE: Final = {
     tokenize.COMMENT,

@@ -7,7 +7,7 @@ from tests.launches import a_task
 def launcher(root):
     """Launch a workload that consists of this source in the folder `root`, to profile it."""
 
-    def launch(source, *, profile=True, trace_to="", snapshot_to="", timeout_s=300, **more):
+    def launch(source, *, profile=True, trace_to="", timeout_s=300, **more):
         root.mkdir(exist_ok=True)
         (root / "it.py").write_text(source)
         launcher = LocalLauncher(root)
@@ -18,7 +18,6 @@ def launcher(root):
                 protocol={"timeout_s": timeout_s, "monitor_hz": 0},
                 workload=more,
                 trace_to=str(trace_to),
-                snapshot_to=str(snapshot_to),
             )
         )
 

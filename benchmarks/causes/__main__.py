@@ -6,19 +6,19 @@
 
 Each cause is planted beside two harmless decoys. Both sides are launched in turns as `check` would
 profile them, and explained by one pair and by three. The first table says whether the planted
-function stands first, with the right kind, and, where seconds were planted, whether a printed share
-holds them. The second compares launches of the base with each other: every line there is false.
-With --bases, no cause is planted: each model is launched so many times by itself, and only the
-second table is printed.
+function stands first, with the right kind. The second compares launches of the base with each
+other: every line there is false. With --bases, no cause is planted: each model is launched so many
+times by itself, and only the second table is printed.
 
-The row that is explained has the change of steps that both sides ran in turns in one process. With
---keep, launches are kept in a folder and not made again. The exit code is 1 where three pairs name
-fewer than 95 % of the causes first.
+Whether the row is slower or faster is told by steps that both sides ran in turns in one process.
+With --keep, launches are kept in a folder and not made again. The exit code is 1 where three pairs
+name fewer than 95 % of the causes first.
 """
 
 import argparse
 import itertools
 import json
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -32,7 +32,7 @@ import msgspec
 from benchmarks.causes import fourth_set, launching, planted, scoring, third_set
 from benchmarks.causes.launching import Repository
 from benchmarks.causes.planted import Planted
-from benchmarks.causes.scoring import Answer, Steps
+from benchmarks.causes.scoring import Answer
 from ci_perf.features.explain.model import ProfiledPair, StepProfile
 
 MODELS = Path(__file__).parent / "models"
@@ -65,7 +65,7 @@ class _Launched:
     """All that was launched for one cause."""
 
     pairs: list[ProfiledPair]
-    steps: Steps
+    rounds_s: list[list[float]]
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -138,7 +138,7 @@ def _launched(
     (keep / "pairs.json").write_bytes(msgspec.json.encode(pairs))
     return _Launched(
         pairs=pairs,
-        steps=Steps(_kept(keep / "rounds.json", lambda: launching.rounds_s(base, decoys, head))),
+        rounds_s=_kept(keep / "rounds.json", lambda: launching.rounds_s(base, decoys, head)),
     )
 
 
@@ -149,17 +149,12 @@ def _kept(path: Path, make: Callable[[], Any]) -> Any:  # noqa: ANN401  JSON
 
 
 def _scored(name: str, cause: Planted, launched: _Launched) -> Score:
-    row = launched.steps.row()
-    if cause.is_memory:
-        row = scoring.row_of_memory(launched.pairs[0])
-    truth = scoring.true_shares(cause, launched.steps, row)
-    return Score(
-        name=name,
-        planted=cause,
-        change=(row.ratio or 1.0) - 1,
-        by_one=list(scoring.answers(cause, launched.pairs, row, FEW, truth)),
-        by_three=list(scoring.answers(cause, launched.pairs, row, MANY, truth)),
+    change = statistics.median(head / base for base, _, head in launched.rounds_s) - 1
+    by_one, by_three = (
+        list(scoring.answers(cause, launched.pairs, size, is_gain=change < 0))
+        for size in (FEW, MANY)
     )
+    return Score(name=name, planted=cause, change=change, by_one=by_one, by_three=by_three)
 
 
 def _line(score: Score) -> str:
@@ -169,8 +164,8 @@ def _line(score: Score) -> str:
 
 def _table(scores: Sequence[Score]) -> str:
     lines = [
-        "| planted | model | change | one pair | three pairs | kind | shares |",
-        "|:--|:--|--:|--:|--:|--:|--:|",
+        "| planted | model | change | one pair | three pairs | kind |",
+        "|:--|:--|--:|--:|--:|--:|",
     ]
     lines += [_row(score) for score in scores]
     for name, causes in SETS.items():
@@ -180,7 +175,6 @@ def _table(scores: Sequence[Score]) -> str:
 
 
 def _row(score: Score) -> str:
-    shares = [holds for answer in score.by_three for holds in answer.shares]
     cells = (
         score.name,
         score.planted.model,
@@ -188,7 +182,6 @@ def _row(score: Score) -> str:
         _share([answer.is_first for answer in score.by_one]) if score.planted.is_exact else _NONE,
         _share([answer.is_first for answer in score.by_three]),
         _share([answer.is_kind for answer in score.by_three]),
-        _share(shares) if shares else _NONE,
     )
     return f"| {' | '.join(cells)} |"
 
@@ -202,7 +195,6 @@ def _total(name: str, scores: Sequence[Score]) -> str:
         _share([answer.is_first for score in exact for answer in score.by_one]),
         _share([answer.is_first for score in scores for answer in score.by_three]),
         _share([answer.is_kind for score in scores for answer in score.by_three]),
-        _share([holds for score in scores for answer in score.by_three for holds in answer.shares]),
     )
     return f"| {' | '.join(cells)} |"
 

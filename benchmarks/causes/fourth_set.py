@@ -265,7 +265,7 @@ CAUSES: Final[Mapping[str, Planted]] = {
         "records",
         ('with file.open("rb") as', 'with file.expanduser().resolve(strict=True).open("rb") as'),
         at="read",
-        kinds="slower new calls more waits",
+        kinds="slower new calls more",
     ),
     # What waits.
     "weights sent by a thread that is joined": plant(
@@ -275,7 +275,7 @@ CAUSES: Final[Mapping[str, Planted]] = {
         ),
         ("follow(target, network)\n", "follow(target, network)\n        sent(network)\n"),
         at="sent",
-        kinds="waits new calls",
+        kinds="new calls",
     ),
     "a journal that is synced": plant(
         "records",
@@ -289,7 +289,7 @@ CAUSES: Final[Mapping[str, Planted]] = {
             "noted(file.parent, nn.functional.cross_entropy(model(images), labels))",
         ),
         at="noted",
-        kinds="waits new calls slower synchronises more",
+        kinds="new calls slower synchronises more",
     ),
     "names of kinds read for each record": plant(
         "pipeline",
@@ -303,7 +303,7 @@ CAUSES: Final[Mapping[str, Planted]] = {
             'names = json.loads((path.parent / "names.json").read_text())\n    return names.index(f"kind {record[0] % 10}"), torch',
         ),
         at="waited_for read_record",
-        kinds="waits slower",
+        kinds="slower",
         is_exact=False,
     ),
     "features asked of a pool": plant(
@@ -314,23 +314,14 @@ CAUSES: Final[Mapping[str, Planted]] = {
         ),
         ("rows = parsed(text)\n", "rows = enriched(parsed(text))\n"),
         at="enriched looked_up",
-        kinds="waits new calls",
+        kinds="new calls",
     ),
-    # What memory holds.
+    # Other types.
     "similarities in double precision": plant(
         "search",
         ("similarity.topk(", "similarity.double().topk("),
         at="Index.nearest",
-        kinds="holds_more",
-        is_memory=True,
-    ),
-    "shifts that are remembered": plant(
-        "windows",
-        ("import torch\nfrom", "import functools\n\nimport torch\nfrom"),
-        ("def shifted(x):\n", "@functools.lru_cache(maxsize=1024)\ndef shifted(x):\n"),
-        at="shifted Layer.forward",
-        kinds="grows",
-        is_memory=True,
+        kinds="new other_shape",
     ),
     # What became faster.
     "layers of nodes instead of edges": plant(

@@ -29,7 +29,7 @@ class Planted:
     """One cause: changes of a model's text, and the right answer.
 
     ``functions`` are the places that may be named, and ``kinds`` what may be said of them.
-    ``is_exact``: it leaves a trace in counts. ``seconds`` are planted in functions, where known.
+    ``is_exact``: it leaves a trace in counts.
     """
 
     model: str
@@ -37,8 +37,6 @@ class Planted:
     functions: frozenset[str]
     kinds: frozenset[CauseKind]
     is_exact: bool = True
-    is_memory: bool = False
-    seconds: Mapping[str, float] | None = None
 
 
 def plant(
@@ -47,8 +45,6 @@ def plant(
     at: str,
     kinds: str,
     is_exact: bool = True,
-    is_memory: bool = False,
-    seconds: Mapping[str, float] | None = None,
 ) -> Planted:
     """Make a cause; functions and kinds are words in one text."""
     return Planted(
@@ -57,8 +53,6 @@ def plant(
         functions=frozenset(at.split()),
         kinds=frozenset(kinds.split()),  # type: ignore[arg-type]
         is_exact=is_exact,
-        is_memory=is_memory,
-        seconds=seconds,
     )
 
 

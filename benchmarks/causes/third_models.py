@@ -83,16 +83,6 @@ CAUSES_OF_NEW_MODELS: Final[Mapping[str, Planted]] = {
         at="distances",
         kinds="new gone more fewer other_shape",
     ),
-    "edges that layers remember": plant(
-        "points",
-        (
-            "        edges = self.edges(x, near)\n",
-            "        edges = self.remembered = self.edges(x, near)\n",
-        ),
-        at="EdgeLayer.forward EdgeLayer.edges",
-        kinds="holds_more",
-        is_memory=True,
-    ),
     # A sampler of images.
     "guidance by a second call": plant(
         "sampler",
@@ -122,7 +112,7 @@ CAUSES_OF_NEW_MODELS: Final[Mapping[str, Planted]] = {
             ),
         ),
         at="sampled",
-        kinds="waits new calls",
+        kinds="new calls",
     ),
     # Counts of words.
     "words with letters of all languages": plant(
@@ -176,7 +166,7 @@ CAUSES_OF_NEW_MODELS: Final[Mapping[str, Planted]] = {
             "def log(loss):\n    return machine(), loss.detach() * 1.0",
         ),
         at="machine",
-        kinds="waits new calls slower",
+        kinds="new calls slower",
     ),
     # Boxes of objects.
     "areas measured for each overlap": plant(
@@ -232,8 +222,7 @@ CAUSES_OF_NEW_MODELS: Final[Mapping[str, Planted]] = {
             "        check(encoder, images, keys, queue.rows)\n        queue.add(keys)\n\n    return",
         ),
         at="check loss_of Encoder.forward",
-        kinds="grows",
-        is_memory=True,
+        kinds="new calls more",
     ),
     # Weights of 8 bits.
     "inputs rounded to levels, too": plant(
@@ -267,7 +256,7 @@ CAUSES_OF_NEW_MODELS: Final[Mapping[str, Planted]] = {
             ),
         ),
         at="request",
-        kinds="waits new calls",
+        kinds="new calls",
     ),
     # Attention within windows.
     "a mask instead of windows": plant(

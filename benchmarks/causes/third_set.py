@@ -305,7 +305,7 @@ CAUSES: Final[Mapping[str, Planted]] = {
             ),
         ),
         at="waited_for read_record",
-        kinds="waits",
+        kinds="slower",
         is_exact=False,
     ),
 }

@@ -11,7 +11,7 @@ import msgspec
 from ci_perf import session, worktree
 from ci_perf import suite as suites
 from ci_perf.errors import CannotWriteError, CiPerfError, UsageError
-from ci_perf.features.explain.kept_files import describe_files, list_sides, prepare_folder
+from ci_perf.features.explain.kept_files import describe_traces, list_sides, prepare_folder
 from ci_perf.features.same_program.records import BaseSide, RecordCache, Records
 from ci_perf.gate import Notify, commit_suite, compare, run_summary, runners
 from ci_perf.gate.options import MOST_PROCESSES, MeasureOptions
@@ -101,7 +101,7 @@ def measure_plan(
                 files.write(options.output, run)
             except CannotWriteError as error:
                 raise RunNotWrittenError(str(error), run) from None
-    for line in describe_files(options.traces, list_sides(run.profiled)):
+    for line in describe_traces(options.traces, list_sides(run.profiled)):
         notify(line)
     notify(run_summary.text(run, options.output))
     if run_summary.is_interrupted(run):

@@ -8,7 +8,6 @@ from ci_perf import suite as suites
 from ci_perf.gate.commit_suite import RepositoryFolders
 from ci_perf.gate.runners import Runner
 from ci_perf.model.run import Run
-from ci_perf.model.task import Tracing
 
 # Of a pull request: "unknown" where nothing tells, None where there is none.
 ChecksBefore = int | Literal["unknown"] | None
@@ -28,8 +27,7 @@ class MeasureOptions(RepositoryFolders):
     """What is measured, where and for how long; times are in seconds.
 
     ``root`` is the repository. Without a ``suite``, see `suite.choose`; without ``select``, all its
-    workloads. Also an interrupted run is in ``output``. Traces are taken as ``tracing`` says,
-    ``snapshot`` is a folder for snapshots of CUDA's memory. ``unit`` is the id of the unit of work,
+    workloads. Also an interrupted run is in ``output``. ``unit`` is the id of the unit of work,
     where these are the options of one, and ``suspects`` how many metrics of all units share the
     chance of a false alarm. Without ``awaits_quiet``, the machine is measured as it is.
     """
@@ -117,8 +115,6 @@ class MeasureOptions(RepositoryFolders):
         reads="path",
         metavar="DIR",
     )
-    tracing: Tracing = field(default_factory=Tracing)
-    snapshot: Path | None = None
     runner: Runner = field(default_factory=Runner)
     output: Path | None = None
     unit: str = ""

@@ -26,12 +26,10 @@ from ci_perf.model.process import NO_RESULT_IN_TIME, Phase, WorkerResult
 from ci_perf.model.program import Program, join_programs, nothing_recorded
 from ci_perf.model.task import (
     FAILURE,
-    MOST_SNAPSHOT_BYTES,
     MOST_TRACE_BYTES,
     PHASE,
     PROGRAM,
     RESULT,
-    SNAPSHOT,
     TASK,
     TRACE,
     Task,
@@ -109,7 +107,7 @@ def profile(task: Task, run_process: RunProcess) -> StepProfile | TaskFailure:
                 outcome = _left_before(folder, outcome, StepProfile) or outcome
             if isinstance(outcome, TaskFailure):
                 return outcome
-            return _with_kept_files(folder, task, outcome)
+            return _with_trace(folder, task, outcome)
     except (OSError, CiPerfError) as error:
         return not_started(error)
 
@@ -320,27 +318,18 @@ def _read_program(folder: Scratch, task: Task) -> Program:
 
 def _told(task: Task) -> Task:
     """Return a task as its process gets it: a path of this machine is not its business."""
-    return msgspec.structs.replace(
-        task,
-        trace_to=TRACE if task.trace_to else "",
-        snapshot_to=SNAPSHOT if task.snapshot_to else "",
-    )
+    return msgspec.structs.replace(task, trace_to=TRACE if task.trace_to else "")
 
 
-def _with_kept_files(folder: Scratch, task: Task, profile: StepProfile) -> StepProfile:
-    """Put what a launch left for people at its place, or say in the profile why it is not there."""
-    missing, names = dict(profile.missing), {}
-    for what, left, place, limit in (
-        ("trace", TRACE, task.trace_to, MOST_TRACE_BYTES),
-        ("snapshot", SNAPSHOT, task.snapshot_to, MOST_SNAPSHOT_BYTES),
-    ):
-        key = f"{what}_file"
-        names[key], why = _kept(folder, left, place, limit)
-        if why == _NONE_LEFT:
-            why = missing.get(key) or profile.absent or missing.get(what, why)
-        if why:
-            missing[key] = why
-    return msgspec.structs.replace(profile, missing=missing, **names)
+def _with_trace(folder: Scratch, task: Task, profile: StepProfile) -> StepProfile:
+    """Put the trace that a launch left at its place, or say in the profile why it is not there."""
+    missing = dict(profile.missing)
+    name, why = _kept(folder, TRACE, task.trace_to, MOST_TRACE_BYTES)
+    if why == _NONE_LEFT:
+        why = missing.get("trace_file") or profile.absent or missing.get("trace", why)
+    if why:
+        missing["trace_file"] = why
+    return msgspec.structs.replace(profile, missing=missing, trace_file=name)
 
 
 def _kept(folder: Scratch, left: str, place: str, limit: int) -> tuple[str, str]:
@@ -348,11 +337,12 @@ def _kept(folder: Scratch, left: str, place: str, limit: int) -> tuple[str, str]
     if not place:
         return "", ""
     try:
+        Path(place).unlink(missing_ok=True)  # an older one, or a link that measured code has laid
         data = folder.read_bytes(left, limit=limit)
         if data is None:
             return "", _NONE_LEFT
         files.write_bytes(Path(place), data)
-    except CiPerfError as error:
+    except (OSError, CiPerfError) as error:
         return "", str(error)[:_REASON_CHARS]
     return Path(place).name, ""
 

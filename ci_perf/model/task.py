@@ -1,7 +1,6 @@
 """What a parent and its child processes exchange: modules, files, documents and signals by name."""
 
 from enum import Enum
-from typing import Literal
 
 from ci_perf.model.base import (
     Amount,
@@ -40,9 +39,6 @@ PROGRAM = "program.json"
 # What a profiling launch leaves beside its result where its trace is to be kept.
 TRACE = "trace.pt.trace.json.gz"
 MOST_TRACE_BYTES = 50 * 2**20
-# The same for a snapshot of CUDA's memory.
-SNAPSHOT = "memory.pickle"
-MOST_SNAPSHOT_BYTES = 50 * 2**20
 # The socket on which the monitor listens, and what the monitor leaves.
 MONITOR_SOCKET = "monitor"
 EVIDENCE = "evidence.json"
@@ -93,23 +89,6 @@ class TurnAnswer(bytes, Enum):
     TAKE_WITHOUT_BLOCK = b"x"  # both have enough blocks, or one has no time left
 
 
-Activity = Literal["cpu", "cuda"]
-
-
-class Tracing(Struct, frozen=True, kw_only=True):
-    """How torch.profiler traces a step, where a person says it.
-
-    ``steps`` is how many are traced at most; 0 for as many as a launch has time for. With
-    ``stacks`` the trace has the stack of each operator: that takes so long that its times say
-    little, so nothing else is read off such a trace. ``activities`` are what is traced; without
-    any, all that the device has.
-    """
-
-    steps: Count = 0
-    stacks: bool = False
-    activities: tuple[Activity, ...] = ()
-
-
 class Task(Struct, frozen=True, kw_only=True):
     """One launch of one workload. ``root`` is the folder where imports are resolved.
 
@@ -125,8 +104,7 @@ class Task(Struct, frozen=True, kw_only=True):
     the ``source_folders`` of the repository, which are relative to the root. ``native_source`` is a
     file to be compiled that differs between the sides, empty where none does. One that is to
     ``profile`` takes no part in any verdict: it finds out what a step does. Its trace is put at
-    ``trace_to``, a path, and a snapshot of CUDA's memory at ``snapshot_to``; empty for none. (The
-    process itself only learns whether.) ``tracing`` says how the trace is taken.
+    ``trace_to``, a path; empty for none. (The process itself only learns whether.)
     """
 
     workload: PlannedWorkload
@@ -145,8 +123,6 @@ class Task(Struct, frozen=True, kw_only=True):
     native_source: Text = ""
     profile: bool = False
     trace_to: Text = ""
-    snapshot_to: Text = ""
-    tracing: Tracing = Tracing()
 
 
 class TaskFailure(Struct, frozen=True, kw_only=True):

@@ -11,7 +11,6 @@ from pathlib import Path
 import msgspec
 
 from ci_perf.baselines import layout
-from ci_perf.features.explain.kept_files import KeptFiles
 from ci_perf.features.explain.session import Explaining
 from ci_perf.features.same_program.records import Records
 from ci_perf.features.same_program.session import SessionPrograms
@@ -145,8 +144,8 @@ class _Session:
         plan = self.plan_to_launch()
         runner = self._runner(plan)
         pairs = self._interleaving(plan, runner)
-        files = KeptFiles(self.against.traces if self.against else None)
-        explaining = Explaining(self.listener, runner.profile, clock=self.clock, files=(files,))
+        traces = self.against.traces if self.against else None
+        explaining = Explaining(self.listener, runner.profile, clock=self.clock, traces=traces)
         if not plan.workloads:
             # Pairs of no workload: they describe the base that the head is the same as.
             self._launch_pairs(runner, pairs)

@@ -1,10 +1,7 @@
 """A run on a real GPU through the front door: figures of the device, and memory that runs out."""
 
-import pickle
-
 import pytest
 
-from ci_perf.features.explain.worker import snapshot
 from ci_perf.model.process import Phase
 from ci_perf.model.run import Run
 from ci_perf.system import files
@@ -106,23 +103,3 @@ def test_running_out_of_memory_is_told_with_peaks_and_the_summary_of_the_allocat
 
 def test_the_workload_after_the_greedy_one_starts_from_a_clean_device(measured):
     assert measured["idle"].memory.device.peak_reserved_bytes < 2**30
-
-
-def test_a_snapshot_names_the_lines_that_hold_memory(tmp_path):
-    project = Project(tmp_path).workload("busy", BUSY, build="").suite("busy")
-
-    done = project.run("explain", "busy", "--device", "cuda", "--snapshot", "snapshots")
-
-    assert done.code == 0, done.err
-    assert "PyTorch CUDA memory summary" in done.out
-    data = (tmp_path / "snapshots/busy.head.memory.pickle").read_bytes()
-    seen = pickle.loads(data)
-    blocks = [block for segment in seen["segments"] for block in segment["blocks"]]
-    held = [
-        frame["filename"]
-        for block in blocks
-        if block["state"] == "active_allocated" and block["size"] >= 4096 * 4096 * 4
-        for frame in block["frames"]
-    ]
-    assert str(tmp_path / "workloads/busy.py") in held
-    assert 0 < sum(map(len, seen["device_traces"])) <= snapshot.MOST_ENTRIES

@@ -6,7 +6,6 @@ import ci_perf
 from ci_perf.cli.measure_options import FIELDS
 from ci_perf.cli.measuring_commands import check_command, run_command
 from ci_perf.errors import UsageError
-from ci_perf.model.task import Tracing
 
 SUITE = """
 [suites.tiny]
@@ -42,14 +41,6 @@ def test_one_workload_needs_no_list(tmp_path):
 def test_a_number_out_of_its_bounds_is_refused_before_anything_is_measured(option, said):
     with pytest.raises(UsageError, match=said):
         ci_perf.measure(**option)
-
-
-@pytest.mark.parametrize(
-    "option", [{"traces": "traces"}, {"tracing": Tracing(steps=3)}], ids=["traces", "tracing"]
-)
-def test_a_run_that_is_only_explained_leaves_no_traces(option):
-    with pytest.raises(UsageError, match=r"--traces, .* expected none with a run"):
-        ci_perf.explain(run="run.json", **option)
 
 
 @pytest.mark.parametrize("command", [run_command, check_command])

@@ -6,7 +6,7 @@ FEATURE = Feature(
     commands={
         "explain": FeatureCommand(
             group="Every day",
-            does="Say why workloads moved, or what a step of them does and waits for.",
+            does="Say what a step of workloads does differently, or what it waits for.",
             target="ci_perf.features.explain.command:explain_command",
         )
     },

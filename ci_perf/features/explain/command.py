@@ -1,19 +1,17 @@
-"""The command that says why workloads moved, or what limits them: `explain`."""
+"""The command that profiles workloads now: `explain`."""
 
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import click
 
 import ci_perf
 from ci_perf.cli import console, following, measure_options, options, reports
-from ci_perf.errors import UsageError
 from ci_perf.model import codec
-from ci_perf.model.task import Activity, Tracing
 
 
 @click.command("explain")
-@click.argument("names", nargs=-1, metavar="[RUN.json] [WORKLOAD]...")
+@click.argument("names", nargs=-1, metavar="[WORKLOAD]...")
 @measure_options.measuring(
     "against",
     "wait_s",
@@ -27,31 +25,6 @@ from ci_perf.model.task import Activity, Tracing
     budget_s={"default": 300.0, "help": "How long all profiling may take."},
 )
 @click.option(
-    "--steps",
-    type=click.IntRange(0, 1000),
-    default=0,
-    help="How many steps torch.profiler traces at most; by default as many as there is time for, "
-    "20 at most.",
-)
-@click.option(
-    "--stacks",
-    is_flag=True,
-    help="Put Python stacks into the traces: for people, as its times say little.",
-)
-@click.option(
-    "--activities",
-    type=click.Choice(get_args(Activity)),
-    multiple=True,
-    help="What torch.profiler traces; by default all that the device has.",
-)
-@click.option(
-    "--snapshot",
-    type=click.Path(file_okay=False, path_type=Path),
-    metavar="DIR",
-    help="Keep a snapshot of CUDA's memory of the first launch of each side, for "
-    "pytorch.org/memory_viz: WORKLOAD.head.memory.pickle; and print torch's memory summary.",
-)
-@click.option(
     "--operators",
     is_flag=True,
     help="List the operators of a step, too: calls, CPU time, GPU time, how long the host waits.",
@@ -62,32 +35,19 @@ def explain_command(
     *,
     measuring: dict[str, Any],
     names: tuple[str, ...],
-    steps: int,
-    stacks: bool,
-    activities: tuple[Activity, ...],
-    snapshot: Path | None,
     operators: bool,
     format: str | None,  # noqa: A002  the option's name, and that of its environment variable
     output: Path | None,
 ) -> None:
-    """Say why workloads moved, or what a step of them does and waits for.
+    """Say what a step of workloads does differently, or what it waits for.
 
-    With RUN.json, which `ci-perf check --against` wrote, explains what that run has profiled, and
-    launches nothing. Without a run, profiles the workloads now: with --against the merge base and
-    the head in turns, whatever their verdict; else the head alone. Nothing is judged: the exit code
-    is 0.
+    Profiles them now: with --against the merge base and the head in turns, whatever their verdict;
+    else the head alone. Nothing is judged: the exit code is 0.
     """
-    run, select = _run_file(names)
-    against = measuring["against"]
-    reports.check_target(None, output, inputs=[] if run is None else [run])
-    if run is not None and against is not None:
-        raise UsageError(f"--against {against}: expected none with {run}, which has its own base")
+    reports.check_target(None, output, inputs=[])
     explained = ci_perf.explain(
-        select,
+        names,
         **measuring,
-        run=run,
-        tracing=Tracing(steps=steps, stacks=stacks, activities=activities),
-        snapshot=snapshot,
         notify=console.say,
         listener=following.listener(),
     )
@@ -97,10 +57,3 @@ def explain_command(
     from ci_perf.features.explain import page
 
     reports.emit_page(page.build_page(explained, operators=operators), format, output)
-
-
-def _run_file(names: tuple[str, ...]) -> tuple[Path | None, tuple[str, ...]]:
-    """Tell the file of a run from names of workloads, which end with no ".json"."""
-    if names and names[0].endswith(".json"):
-        return Path(names[0]), names[1:]
-    return None, names

@@ -1,94 +1,27 @@
-"""Say why workloads of a run moved, or profile them now: what they do, and what limits them."""
+"""Profile workloads now, and say what differs between both sides, or what limits a step."""
 
-import math
 import statistics
 import time
-from collections.abc import Collection, Iterable, Iterator
-from pathlib import Path
-from typing import Final
-
-import msgspec
+from collections.abc import Iterator
 
 from ci_perf import session
-from ci_perf.errors import CiPerfError, UsageError
+from ci_perf.errors import CiPerfError
 from ci_perf.features.explain import causes, limits
-from ci_perf.features.explain.answer import ExplainedWorkload, ExplainedWorkloads, StepChange
+from ci_perf.features.explain.answer import ExplainedWorkload, ExplainedWorkloads
 from ci_perf.features.explain.kept_files import (
-    KeptFiles,
-    describe_files,
+    describe_traces,
     list_sides,
     prepare_folder,
 )
-from ci_perf.features.explain.launches import mean_of_pairs
-from ci_perf.features.explain.model import (
-    ProfiledPair,
-    ProfiledPairs,
-    StepProfile,
-)
-from ci_perf.features.explain.order import RowMove
+from ci_perf.features.explain.model import ProfiledPairs, StepProfile
 from ci_perf.features.explain.session import Explaining
-from ci_perf.gate import Notify, compare, measure
-from ci_perf.gate.commit_suite import RepositoryFolders
+from ci_perf.gate import Notify, measure
 from ci_perf.gate.options import MeasureOptions
-from ci_perf.model.comparison import Change, Interval
-from ci_perf.model.run import Run
 from ci_perf.model.task import Task
 from ci_perf.session import Listener, MachineChecks, base_tasks
 from ci_perf.session.machine import describe, held
 from ci_perf.session.runner import SessionRunner
 from ci_perf.system import signals
-
-_SHORTEST_S: Final = 1e-12
-# The logarithm of the largest ratio that is shown: a profile that lies may have any step.
-_LARGEST: Final = 20.0
-
-
-def explain_run(
-    source: Run | Path,
-    select: Collection[str],
-    folders: RepositoryFolders,
-    *,
-    notify: Notify,
-) -> ExplainedWorkloads:
-    """Judge a run, and return what explains its rows; of the workloads `select`, all without any.
-
-    A workload is selected by its whole id, or by the part before the first dot. Raises
-    InvalidFileError and UsageError: no such workload in the run.
-    """
-    run, label = compare.read_run(source)
-    ids = dict.fromkeys(
-        (
-            *(each.workload for each in run.measured),
-            *(each.workload for each in run.failed),
-            *(each.workload for each in run.same),
-        )
-    )
-    names = {name: {name, name.partition(".")[0]} for name in ids}
-    for wanted in select:
-        if not any(wanted in known for known in names.values()):
-            known_names = ", ".join(names) or "none"
-            raise UsageError(f"{label}: no workload {wanted!r}; found: {known_names}")
-    comparison = compare.with_baselines(run, folders, label=label, fail_on=None, notify=notify)
-    rows = [row for row in comparison.rows if isinstance(row, Change) and row.explanation]
-    heads = {each.workload: each.pairs[0].head for each in run.profiled if each.pairs}
-    trouble = "the run did not profile it: its pairs prove no change, or --explain 0s was given"
-    if run.interleaved is None:
-        trouble = "the run was measured without --against: no base was profiled"
-    return ExplainedWorkloads(
-        suite=run.suite,
-        base=run.interleaved.source.commit or "" if run.interleaved else "",
-        workloads=tuple(
-            ExplainedWorkload(
-                workload=name,
-                rows=tuple(row for row in rows if row.workload == name),
-                profile=heads.get(name),
-                trouble="" if name in heads else trouble,
-            )
-            for name, known in names.items()
-            if known & set(select)
-            or not (select or (name not in heads and all(row.workload != name for row in rows)))
-        ),
-    )
 
 
 def explain_now(
@@ -100,10 +33,7 @@ def explain_now(
     InvalidFileError and other CiPerfErrors, and KeyboardInterrupt.
     """
     plan = measure.plan(options)
-    files = (
-        KeptFiles(prepare_folder(options.traces)),
-        KeptFiles(prepare_folder(options.snapshot), "snapshot"),
-    )
+    traces = prepare_folder(options.traces)
     identity = session.new_identity()
     device = plan.device if options.device == "auto" else options.device
     profiles: dict[str, StepProfile | str] = {}
@@ -127,11 +57,10 @@ def explain_now(
                     clock=time.monotonic,
                     checkout=base,
                 )
-                tasks = {
-                    each.id: msgspec.structs.replace(runner.task(each, 0), tracing=options.tracing)
-                    for each in plan.workloads
-                }
-                explaining = Explaining(listener, runner.profile, clock=time.monotonic, files=files)
+                tasks = {each.id: runner.task(each, 0) for each in plan.workloads}
+                explaining = Explaining(
+                    listener, runner.profile, clock=time.monotonic, traces=traces
+                )
 
                 def find_sides(workload: str) -> tuple[Task, Task] | None:
                     assert base is not None
@@ -148,10 +77,7 @@ def explain_now(
     pairs = tuple(explaining.pairs.values())
     alone = [(name, each) for name, each in profiles.items() if isinstance(each, StepProfile)]
     sides = [*list_sides(pairs), *alone]
-    for line in (
-        *describe_files(options.traces, sides),
-        *describe_files(options.snapshot, sides, "snapshot"),
-    ):
+    for line in describe_traces(options.traces, sides):
         notify(line)
     commit = "" if checkout is None else checkout.source.commit or ""
     workloads = (*map(explain_pairs, pairs), *_explain_alone(profiles))
@@ -173,42 +99,16 @@ def _explain_alone(profiles: dict[str, StepProfile | str]) -> Iterator[Explained
 
 
 def explain_pairs(sides: ProfiledPairs) -> ExplainedWorkload:
-    """Explain the pairs of a workload that nobody has judged, by how far their own steps differ.
+    """Explain the pairs of a workload that nobody has judged: as a gain if their steps are shorter.
 
-    Where the change of the steps is resolved, causes have shares of it.
+    Each launch that profiles times some steps that nothing watches.
     """
-    change, move = compare_steps(sides.pairs), None
-    if change is not None and change.is_resolved:
-        error = (change.interval.high - change.interval.low) / 2 / abs(change.ratio - 1)
-        move = RowMove(change.base_s * (change.ratio - 1), error)
-    is_gain = move is not None and move.delta < 0
-    explanation = causes.explain(sides, is_gain=is_gain, move=move)
+    steps = [(pair.base.step_s, pair.head.step_s) for pair in sides.pairs]
+    ratios = [head / base for base, head in steps if base and head]
+    is_gain = bool(ratios) and statistics.median(ratios) < 1
     return ExplainedWorkload(
         workload=sides.workload,
-        explanation=explanation,
-        step=change,
+        explanation=causes.explain(sides, is_gain=is_gain),
         profile=sides.pairs[0].head if sides.pairs else None,
         trouble=sides.trouble,
-    )
-
-
-def compare_steps(pairs: Iterable[ProfiledPair]) -> StepChange | None:
-    """Return how the steps of both sides compare; `None` of fewer than three pairs that timed them.
-
-    Steps that nothing watches are timed in each launch that profiles. They are few, and so say less
-    than the pairs of a check. The ratio is the geometric mean over the pairs, its bounds are those
-    of 95 % by Student's t.
-    """
-    steps = [(pair.base.step_s or 0.0, pair.head.step_s or 0.0) for pair in pairs]
-    known = [(base, head) for base, head in steps if min(base, head) > _SHORTEST_S]
-    mean = mean_of_pairs([math.log(head / base) for base, head in known])
-    if mean is None or abs(mean.value) > _LARGEST:
-        return None
-    low, high = max(mean.value - mean.half, -_LARGEST), min(mean.value + mean.half, _LARGEST)
-    return StepChange(
-        base_s=statistics.median(base for base, _ in known),
-        head_s=statistics.median(head for _, head in known),
-        ratio=math.exp(mean.value),
-        interval=Interval(low=math.exp(low), high=math.exp(high)),
-        pairs=len(known),
     )

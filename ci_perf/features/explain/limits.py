@@ -11,8 +11,8 @@ from typing import Final
 
 import msgspec
 
-from ci_perf.features.explain.launches import FEWEST_PAIRS
 from ci_perf.features.explain.model import (
+    FEWEST_PAIRS,
     MOST_LIMITS,
     Cure,
     DeviceTimes,
@@ -24,8 +24,9 @@ from ci_perf.features.explain.model import (
     StepLimit,
     StepLimits,
     StepProfile,
+    shorten,
+    shorten_name,
 )
-from ci_perf.features.explain.order import shorten, shorten_name
 
 # Of the time: less would not be worth a person's look.
 _LEAST_SHARE: Final = 0.05
@@ -98,7 +99,6 @@ def _bound(limit: StepLimit) -> StepLimit:
         place=shorten_name(limit.place),
         operator=shorten(limit.operator),
         call=shorten(limit.call),
-        waits_in=shorten(limit.waits_in),
     )
 
 
@@ -199,13 +199,11 @@ def _with_loading(
     use = _find_slowest(use for use in profile.functions if use.phase == _DATA_PHASE)
     calls = [each for each in profile.operators if each.phase == _DATA_PHASE and each.caller]
     most = max(calls, key=lambda each: each.calls, default=None)
-    is_waiting = use is not None and (use.waiting_s or 0.0) > (use.own_s or 0.0) / 2
     return msgspec.structs.replace(
         limit,
         loader=loader,
         place=use.function if use else most.caller if most else None,
         line=0 if use or not most else most.line,
-        waits_in=use.waits_in if use and is_waiting else "",
         cures=(_BY_LOADER.get(loader, "load_ahead"), *further),
     )
 
@@ -218,12 +216,8 @@ def _with_python(profile: StepProfile, limit: StepLimit) -> StepLimit:
     use = _find_slowest(use for use in profile.functions if use.phase != _DATA_PHASE)
     if use and use.function.function.endswith(_LOADS):
         return limit
-    return msgspec.structs.replace(
-        limit,
-        place=use.function if use else None,
-        waits_in=use.waits_in if use else "",
-        cures=("python",),
-    )
+    place = use.function if use else None
+    return msgspec.structs.replace(limit, place=place, cures=("python",))
 
 
 def _find_slowest(uses: Iterable[FunctionUse]) -> FunctionUse | None:

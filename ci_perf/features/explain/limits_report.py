@@ -2,9 +2,7 @@
 
 from ci_perf.features.explain.model import (
     Cure,
-    LimitedPart,
     LimitReason,
-    RankTimes,
     StepLimit,
     StepLimits,
     StepProfile,
@@ -17,8 +15,6 @@ from ci_perf.report.tables import Table
 MOST_SHOWN_OPERATORS = 20
 # A device that works as much of its time is not kept waiting.
 _BUSY = 0.9
-# What one rank must work longer than rank 0 to be called slower.
-_SLOWER_RANK = 1.1
 _REASONS: dict[LimitReason, str] = {
     "data": "starved by data",
     "synchronisation": "the host waits for the GPU",
@@ -53,11 +49,6 @@ _CURES: dict[Cure, str] = {
 }
 
 
-def reason_text(reason: LimitReason, part: LimitedPart) -> Words:
-    """Name what keeps a device, or a step without one, from working."""
-    return Words((_REASONS if part == "device" else _REASONS_OF_HOST)[reason])
-
-
 def describe_limits(limits: StepLimits) -> list[Phrase]:
     """Return the sentences: how busy the step is, what limits it, and the cures."""
     if limits.absent:
@@ -75,20 +66,6 @@ def describe_growth(limits: StepLimits) -> Phrase:
     grown = (Words(" "), *further[0]) if further else ()
     end = () if limits.limits and limits.limits[0].cures else (Words("."),)
     return (*first, *grown, *end)
-
-
-def describe_ranks(times: RankTimes) -> Phrase:
-    """Say of which rank a profile is, and which one is the slowest, by how much."""
-    which = f"Rank 0 of {times.world_size:,} was profiled"
-    if len(times.own_s) != times.world_size:
-        why = "the workload has no `local_step`, which would tell"
-        return (Words(f"{which}; which rank is the slowest is not known: {why}."),)
-    slowest = max(range(times.world_size), key=lambda rank: times.own_s[rank])
-    first_s, slowest_s = times.own_s[0], times.own_s[slowest]
-    if slowest_s <= _SLOWER_RANK * first_s:
-        return (Words(f"{which}; no other one works notably longer by itself."),)
-    own = f"{units.seconds(slowest_s)} of a step, rank 0 {units.seconds(first_s)}"
-    return (Words(f"{which}. The slowest is rank {slowest:,}: by itself it works {own}."),)
 
 
 def build_operator_table(profile: StepProfile, *, most: int = MOST_SHOWN_OPERATORS) -> Table:
@@ -137,7 +114,8 @@ def _limit(limit: StepLimit, limits: StepLimits) -> Phrase:
         size = Words(f"{units.share(limit.share_base)} → {size}")
     else:
         size = Words(f"{size} ({units.seconds(limit.seconds)})")
-    said: list[str] = [Words(f"{size}: {reason_text(limit.reason, limits.part)}"), *_where(limit)]
+    reasons = _REASONS if limits.part == "device" else _REASONS_OF_HOST
+    said: list[str] = [Words(f"{size}: {reasons[limit.reason]}"), *_where(limit)]
     said += [Words(f". Try: {'; or '.join(_CURES[cure] for cure in limit.cures)}.")] * bool(
         limit.cures
     )
@@ -153,6 +131,4 @@ def _where(limit: StepLimit) -> list[str]:
     if limit.place:
         line = limit.line or limit.place.line
         said += [Words(", from "), limit.place.function, Words(" "), f"{limit.place.file}:{line}"]
-    if limit.waits_in:
-        said += [Words(", which waits in "), limit.waits_in]
     return said

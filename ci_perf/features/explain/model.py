@@ -6,7 +6,6 @@ import msgspec
 
 from ci_perf.model.base import (
     Amount,
-    Bytes,
     Count,
     Finite,
     Name,
@@ -20,10 +19,13 @@ from ci_perf.model.program import Digest, RelativePath
 MOST_OPERATORS = 500
 MOST_FUNCTIONS = 500
 MOST_CALLEES = 50
-MOST_ALLOCATIONS = 100
 MOST_PROFILED_PAIRS = 10
+# Fewer pairs do not tell a time from chance.
+FEWEST_PAIRS = 3
+# Texts of measured code: longer ones are cut, for fifteen causes must stay small.
+_MAX_CHARS = 200
+_MAX_PATH_CHARS = 1_000
 MOST_TIMED_OPERATORS = 200
-MOST_RANKS = 10_000
 
 # Why a device was idle. "data": the host was in the phase "data", or in a DataLoader.
 # "synchronisation": the host had waited until the queue was empty. "operators": it was in operators
@@ -43,6 +45,20 @@ class AuthorFunction(Struct, frozen=True, kw_only=True):
     file: RelativePath
     function: Text
     line: Count
+
+
+def shorten(text: str) -> str:
+    """Cut a text of measured code."""
+    return text[:_MAX_CHARS]
+
+
+def shorten_name(function: AuthorFunction | None) -> AuthorFunction | None:
+    """Cut the names of a function."""
+    if function is None:
+        return None
+    return msgspec.structs.replace(
+        function, file=function.file[:_MAX_PATH_CHARS], function=shorten(function.function)
+    )
 
 
 class OperatorUse(Struct, frozen=True, kw_only=True):
@@ -84,47 +100,15 @@ class FunctionUse(Struct, frozen=True, kw_only=True):
     """How often a step calls a function of the repository, and what it takes itself, per step.
 
     ``own_s`` are the seconds of its own Python and of what it calls in libraries, but not of torch,
-    whose operators are timed by themselves. The function waits for ``waiting_s`` of them: in torch,
-    too, and mostly in the built-in function ``waits_in`` ("time.sleep"). Both are 25 % quantiles
-    over steps. ``phase`` is "data" for what a step calls in that phase. Torch is no callee.
+    whose operators are timed by themselves: the 25 % quantile over steps. ``phase`` is "data" for
+    what a step calls in that phase. Torch is no callee.
     """
 
     function: AuthorFunction
     calls: Amount
     phase: Text = ""
     own_s: Seconds | None = None
-    waiting_s: Seconds | None = None
-    waits_in: Text = ""
     callees: Annotated[tuple[Callee, ...], msgspec.Meta(max_length=MOST_CALLEES)] = ()
-
-
-class Allocation(Struct, frozen=True, kw_only=True):
-    """Bytes of tensors that operators at one line have made.
-
-    ``peak_bytes`` are those alive when all tensors together were largest, ``growth_bytes`` those
-    that each step leaves behind. ``in_build`` tells what `build` made from what steps made.
-    """
-
-    operator: Text
-    caller: AuthorFunction | None = None
-    line: Count = 0
-    in_build: bool = False
-    peak_bytes: Bytes
-    growth_bytes: Bytes = 0
-
-
-class MemoryUse(Struct, frozen=True, kw_only=True):
-    """The tensors of one launch by the lines that made them, largest first.
-
-    ``peak_bytes`` are all that were alive when they were largest; ``growth_bytes`` is what each
-    step leaves behind. ``cut`` is how many lines are missing, because there were too many. What
-    others than torch's operators allocate is not seen.
-    """
-
-    peak_bytes: Bytes
-    growth_bytes: Bytes = 0
-    allocations: Annotated[tuple[Allocation, ...], msgspec.Meta(max_length=MOST_ALLOCATIONS)] = ()
-    cut: Count = 0
 
 
 class OperatorTimes(Struct, frozen=True, kw_only=True):
@@ -196,17 +180,6 @@ class DeviceTimes(Struct, frozen=True, kw_only=True):
     other_devices: Count = 0
 
 
-class RankTimes(Struct, frozen=True, kw_only=True):
-    """How long each of several ranks works by itself in a step; a profile is that of rank 0.
-
-    ``own_s`` is in the order of the ranks: seconds of the workload's `local_step`, or, without one
-    on a CPU, CPU time of the thread that runs the step. Empty where neither is known.
-    """
-
-    world_size: Count
-    own_s: Annotated[tuple[Seconds, ...], msgspec.Meta(max_length=MOST_RANKS)] = ()
-
-
 class StepProfile(Struct, frozen=True, kw_only=True):
     """What one launch found. What differed between its steps is in ``varies``, and not counted.
 
@@ -214,13 +187,10 @@ class StepProfile(Struct, frozen=True, kw_only=True):
     where no function of the repository was on the stack, "calls of Net.forward (src/net.py)", or at
     last "and 12 more". ``cut`` is how many uses are missing, because there were too many.
     ``step_s`` is the median time of a step of this launch that nothing watched; a compiled step
-    runs eagerly in such a launch. ``memory`` is `None` where it was not followed. ``host`` and
-    ``device`` are of the trace of torch's profiler, which ``trace_file`` names where it was kept.
-    Where somebody has asked for a snapshot of CUDA's memory, ``snapshot_file`` names it, and
-    ``memory_summary`` is the table of torch's allocator for the same steps. ``ranks`` is `None` for
-    a workload of one process. ``missing`` says why something is not there, by "step_s", "operators"
-    (their times), "functions" (theirs), "memory", "trace", "device", "ranks", "snapshot",
-    "trace_file", "snapshot_file" or "teardown".
+    runs eagerly in such a launch. ``host`` and ``device`` are of the trace of torch's profiler,
+    which ``trace_file`` names where it was kept.
+    ``missing`` says why something is not there, by "step_s", "operators" (their times), "functions"
+    (theirs), "trace", "device", "trace_file" or "teardown".
     ``absent`` is a sentence: why there is nothing; all else is empty then.
     """
 
@@ -228,13 +198,9 @@ class StepProfile(Struct, frozen=True, kw_only=True):
     step_s: Seconds | None = None
     operators: Annotated[tuple[OperatorUse, ...], msgspec.Meta(max_length=MOST_OPERATORS)] = ()
     functions: Annotated[tuple[FunctionUse, ...], msgspec.Meta(max_length=MOST_FUNCTIONS)] = ()
-    memory: MemoryUse | None = None
     host: HostTimes | None = None
     device: DeviceTimes | None = None
     trace_file: NameOrEmpty = ""
-    snapshot_file: NameOrEmpty = ""
-    memory_summary: Text = ""
-    ranks: RankTimes | None = None
     varies: tuple[Text, ...] = ()
     cut: Count = 0
     missing: dict[Name, Text] = {}
@@ -261,31 +227,14 @@ class ProfiledPairs(Struct, frozen=True, kw_only=True):
 
 # "new" and "gone": operators, or calls of libraries, on one side only. "more" and "fewer": the same
 # ones, as often or not. "other_shape": the same operators with other shapes, types, strides or
-# flags. "recomputed": forward operators that run again in the backward pass. "synchronises":
-# operators that make the host wait for the device. "calls": the function itself is called more or
-# less often, and dispatches what it did. "slower" and "faster": the same work takes longer or not.
-# "waits": the function waits longer. "grows": each step leaves more memory behind. "holds_more" and
-# "holds_less": more or fewer bytes are alive at the peak. "breaks_graph": torch.compile breaks the
-# graph more often.
+# flags. "synchronises": operators that make the host wait for the device. "calls": the function
+# itself is called more or less often, and dispatches what it did. "slower" and "faster": the same
+# work takes longer or not.
 CauseKind = Literal[
-    "new",
-    "gone",
-    "more",
-    "fewer",
-    "other_shape",
-    "recomputed",
-    "synchronises",
-    "calls",
-    "slower",
-    "faster",
-    "waits",
-    "grows",
-    "holds_more",
-    "holds_less",
-    "breaks_graph",
+    "new", "gone", "more", "fewer", "other_shape", "synchronises", "calls", "slower", "faster"
 ]
-# "exact": counts of operators, calls and bytes, which no noise touches. "measured": times, in which
-# three or more pairs agree.
+# "exact": counts of operators and calls, which no noise touches. "measured": times, in which three
+# or more pairs agree.
 Evidence = Literal["exact", "measured"]
 
 MOST_CAUSES = 5
@@ -305,17 +254,6 @@ class OperatorChange(Struct, frozen=True, kw_only=True):
     calls_head: float
 
 
-class ShareOfChange(Struct, frozen=True, kw_only=True):
-    """How much of a row's change a cause takes, 1 for all of it, with the bounds of 95 %.
-
-    ``high`` includes what no cause explains, where the share is positive.
-    """
-
-    share: Finite
-    low: Finite
-    high: Finite
-
-
 class Cause(Struct, frozen=True, kw_only=True):
     """What one function of the repository does differently.
 
@@ -326,13 +264,8 @@ class Cause(Struct, frozen=True, kw_only=True):
     step, of all these operators together, or of the function where ``kind`` is "calls": then the
     operators are calls of libraries, if any.
     ``arguments_base`` and ``arguments_head`` are those of the first operator where ``kind`` is
-    "other_shape". ``phase`` is empty where there is none, or several. ``is_backward``: all of it is
-    in the backward pass. ``delta_s`` is how many seconds of a step it adds, the median over the
-    pairs; `None` where nobody timed it. ``share`` is its part of the row's change; `None` where its
-    bounds hold 0, the pairs are too few, or the step is compiled. ``bytes_base`` and ``bytes_head``
-    are those of a cause of memory: at the peak, or per step where it "grows"; its calls are 0.
-    Those of "breaks_graph" are per launch. ``in_build`` tells that `build` holds them. ``waits_in``
-    is the built-in function in which the function waits.
+    "other_shape". ``is_backward``: all of it is in the backward pass. ``delta_s`` is how many
+    seconds of a profiled step it adds, the median over the pairs; `None` where nobody timed it.
     """
 
     kind: CauseKind
@@ -340,7 +273,6 @@ class Cause(Struct, frozen=True, kw_only=True):
     place: AuthorFunction | None
     in_head: bool = True
     line: Count = 0
-    phase: Text = ""
     is_backward: bool = False
     operators: Annotated[
         tuple[OperatorChange, ...], msgspec.Meta(max_length=MOST_CAUSE_OPERATORS)
@@ -351,11 +283,6 @@ class Cause(Struct, frozen=True, kw_only=True):
     arguments_base: Text = ""
     arguments_head: Text = ""
     delta_s: Finite | None = None
-    share: ShareOfChange | None = None
-    bytes_base: Bytes | None = None
-    bytes_head: Bytes | None = None
-    in_build: bool = False
-    waits_in: Text = ""
 
 
 # What keeps a step from being faster. Those of IdleReason say why a device is idle, or, without
@@ -373,8 +300,6 @@ Cure = Literal[
     "python",
     "graphs",
 ]
-# Of a run without a device only the host's time is known.
-LimitedPart = Literal["device", "host", ""]
 
 MOST_LIMITS = 6
 
@@ -385,8 +310,7 @@ class StepLimit(Struct, frozen=True, kw_only=True):
     ``seconds`` are per profiled step, ``share`` is of the device's time, or of the step's without
     one; ``share_base`` is that of the base where two sides are compared. ``operator`` and ``call``
     are as in DeviceIdle. ``place`` and ``line`` are of the repository's function that dispatches
-    the operator, or that loads the data; `None` where none is known. ``waits_in`` is the built-in
-    function in which it waits.
+    the operator, or that loads the data; `None` where none is known.
     """
 
     reason: LimitReason
@@ -397,7 +321,6 @@ class StepLimit(Struct, frozen=True, kw_only=True):
     call: Text = ""
     place: AuthorFunction | None = None
     line: Count = 0
-    waits_in: Text = ""
     loader: LoaderKind = ""
     cures: tuple[Cure, ...] = ()
 
@@ -405,13 +328,14 @@ class StepLimit(Struct, frozen=True, kw_only=True):
 class StepLimits(Struct, frozen=True, kw_only=True):
     """What limits a step, most important first: by its share, or by how much that has grown.
 
+    ``part`` is whose time is shared out: without a device only the host's is known.
     ``busy`` is the share of the device's time in which it works, of the host's in which it runs
     operators (0 where no trace tells); ``busy_base`` that of the base. ``step_s`` is a profiled
     step of the host, or the device's time per step. ``absent`` is a sentence: why nothing is known;
     all else is empty then.
     """
 
-    part: LimitedPart = ""
+    part: Literal["device", "host", ""] = ""
     step_s: Seconds = 0.0
     busy: Amount = 0.0
     busy_base: Amount | None = None
@@ -423,13 +347,11 @@ class Explanation(Struct, frozen=True, kw_only=True):
     """The causes of one row, the likeliest first, and what has changed besides.
 
     Without any cause, both sides do the same but for ``others``, each of which takes less than a
-    tenth of the change; or ``trouble`` says why nobody knows. ``pairs`` is how many were profiled.
-    ``further`` counts the causes that are left out, ``varying`` the operators and functions that
-    differ between the steps of one side, and are not compared. ``common_factor`` is how much longer
-    what did not change takes in the head, all of it alike; `None` where it is near 1, or not known.
+    tenth of the largest, or saves time in a loss; or ``trouble`` says why nobody knows. ``pairs``
+    is how many were profiled. ``further`` counts the causes that are left out, ``varying`` the
+    operators and functions that differ between the steps of one side, and are not compared.
     ``limits`` is what has grown of what keeps a step waiting; `None` where nothing has, in three
-    pairs. ``traces`` names the files of the first pair; ``ranks`` is of its head, whose rank 0 was
-    profiled, and `None` for a workload of one process.
+    pairs. ``traces`` names the files of the first pair.
     """
 
     causes: Annotated[tuple[Cause, ...], msgspec.Meta(max_length=MOST_CAUSES)] = ()
@@ -437,8 +359,6 @@ class Explanation(Struct, frozen=True, kw_only=True):
     pairs: Count = 0
     further: Count = 0
     varying: Count = 0
-    common_factor: Finite | None = None
     limits: StepLimits | None = None
     traces: Annotated[tuple[Name, ...], msgspec.Meta(max_length=2)] = ()
-    ranks: RankTimes | None = None
     trouble: Text = ""

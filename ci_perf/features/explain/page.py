@@ -3,30 +3,21 @@
 from collections.abc import Iterator
 
 from ci_perf.features.explain import limits_report, report
-from ci_perf.features.explain.answer import ExplainedWorkload, ExplainedWorkloads, StepChange
+from ci_perf.features.explain.answer import ExplainedWorkload, ExplainedWorkloads
 from ci_perf.features.explain.model import StepProfile
 from ci_perf.features.explain.report import Explained
 from ci_perf.report import units
 from ci_perf.report.escape import Sentence, Words
 from ci_perf.report.tables import Listing, Page, Phrase, Table
 
-_NOTHING = Words(
-    "The run has profiled nothing: no pairs proved a change, or it was measured without --against. "
-    "Name a workload, without the run, to profile it now."
-)
-
 
 def build_page(explained: ExplainedWorkloads, *, operators: bool) -> Page:
     """Say it of every workload, in their order; with `operators`, list those of its step, too."""
     parts: list[Phrase | Table | Listing] = [_title(explained)]
-    if not explained.workloads:
-        parts.append((_NOTHING,))
     for workload in explained.workloads:
         parts += _of_workload(workload)
         if operators and workload.profile is not None:
             parts += _operators(workload.workload, workload.profile)
-        if workload.profile is not None and workload.profile.memory_summary:
-            parts += _memory(workload.workload, workload.profile.memory_summary)
     return parts
 
 
@@ -39,37 +30,14 @@ def _title(explained: ExplainedWorkloads) -> Phrase:
 
 
 def _of_workload(workload: ExplainedWorkload) -> Iterator[Phrase | Table]:
-    for of_row in report.describe_rows(workload.rows):
-        yield from _explanation(of_row)
     if workload.explanation is not None:
         yield from _explanation(report.describe((workload.workload,), workload.explanation))
-        if workload.explanation.causes:
-            yield (_steps(workload.step),)
     if workload.limits is not None:
         first, *further = limits_report.describe_limits(workload.limits)
         yield (workload.workload, Words(": "), *first)
         yield from further
-        if workload.profile is not None and workload.profile.ranks is not None:
-            yield limits_report.describe_ranks(workload.profile.ranks)
     if workload.trouble and workload.explanation is None:
         yield (workload.workload, Words(": "), Sentence(workload.trouble))
-
-
-def _memory(workload: str, summary: str) -> Iterator[Phrase | Listing]:
-    yield (Words("CUDA's memory in the last steps of "), workload, Words(", as torch sums it up:"))
-    yield Listing(summary)
-
-
-def _steps(change: StepChange | None) -> Words:
-    """Say which change the shares are of, or why there are none."""
-    if change is None:
-        return Words("There are no shares: they need three pairs that timed unwatched steps.")
-    steps = units.both(units.seconds(change.base_s), units.seconds(change.head_s))
-    moved = units.change(change.ratio, change.interval.low, change.interval.high)
-    said = f"Unwatched steps of these {change.pairs} pairs took {steps}, {moved}"
-    if not change.is_resolved:
-        return Words(f"There are no shares: {said[0].lower()}{said[1:]}, which proves no change.")
-    return Words(f"{said}: the shares are of that.")
 
 
 def _operators(workload: str, profile: StepProfile) -> Iterator[Phrase | Table]:

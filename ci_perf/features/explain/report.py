@@ -1,7 +1,7 @@
 """Which function of the head does what differently, below the table, and how much that takes.
 
 Counts are exact evidence of a difference, and no proof that it takes the time: no sentence says
-"because". A share of the change stands only where profiled pairs resolve it.
+"because".
 """
 
 from collections.abc import Iterable, Iterator
@@ -16,18 +16,7 @@ from ci_perf.report import cells, escape, phrases, table_rows, units
 from ci_perf.report.escape import Sentence, Words
 from ci_perf.report.phrases import Phrase
 
-HEADING = tuple(
-    map(
-        Words,
-        (
-            "Evidence",
-            "Where",
-            "What the head does",
-            "Base → head per step",
-            "Share of the change",
-        ),
-    )
-)
+HEADING = tuple(map(Words, ("Evidence", "Where", "What the head does", "Base → head per step")))
 MOST_EXPLAINED = 10
 # Names of other functions in one line.
 _MOST_OTHERS = 4
@@ -41,27 +30,19 @@ _WORDS: dict[CauseKind, str] = {
     "other_shape": "other arguments: ",
     "gone": "gone: ",
     "fewer": "fewer: ",
-    "recomputed": "runs again in the backward pass: ",
     "synchronises": "waits for the device: ",
     "slower": "same work, slower: ",
     "faster": "same work, faster: ",
-    "grows": "each step leaves memory behind: ",
-    "holds_more": "holds more at the peak: ",
-    "holds_less": "holds less at the peak: ",
 }
 _OF_FUNCTION: dict[CauseKind, str] = {
-    "slower": "as many calls, and its own Python takes longer",
-    "faster": "as many calls, and it takes less time itself",
-    "waits": "waits longer",
-    "breaks_graph": "breaks the graph more often",
+    "slower": "as many calls, and the function itself takes longer",
+    "faster": "as many calls, and the function itself takes less time",
 }
 _SAME = (
     ": a step does the same on both sides: the same operators and functions, equally often. The "
     "change is in {}, or in what is not counted."
 )
-_ALL_SMALL = ": nothing that a step does differently takes a tenth of the change."
-# Of a change: less is not worth a sentence.
-_NOTABLE = 0.05
+_NO_CAUSE = ": what a step does differently takes no time that goes this way."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +85,7 @@ def list_line_notes(rows: Iterable[Row]) -> Iterator[LineNote]:
                     path=cause.place.file,
                     line=min(max(cause.line or cause.place.line, 1), _LAST_LINE),
                     title=f"ci_perf: {title}",
-                    message=phrases.plain((*_what(cause), Words("; "), *_said(cause))),
+                    message=phrases.plain((*_what(cause), Words("; "), *_calls(cause), _PER_STEP)),
                 )
 
 
@@ -122,7 +103,7 @@ def describe(title: Phrase, explanation: Explanation, *, is_memory: bool = False
     if not explanation.causes:
         moved = "what they allocate or keep" if is_memory else "how long they take, in waiting"
         is_same = not (explanation.others or explanation.further)
-        rest = Words(_SAME.format(moved) if is_same else _ALL_SMALL)
+        rest = Words(_SAME.format(moved) if is_same else _NO_CAUSE)
         return Explained(title=title, rest=(rest,), note=note)
     what = "what" if note or len(explanation.causes) > 1 else "the only thing that"
     pairs = units.numbered(explanation.pairs, "profiled pair")
@@ -131,7 +112,7 @@ def describe(title: Phrase, explanation: Explanation, *, is_memory: bool = False
         title=title,
         rest=(Words(said),),
         lines=tuple(
-            ((Words(cause.evidence),), _where(cause), _what(cause), _numbers(cause), _share(cause))
+            ((Words(cause.evidence),), _where(cause), _what(cause), _calls(cause))
             for cause in explanation.causes
         ),
         note=note,
@@ -158,21 +139,14 @@ def _title(row: Change) -> Phrase:
 
 
 def _where(cause: Cause) -> Phrase:
-    if cause.kind == "breaks_graph":
-        place: Phrase = (Words("torch.compile"),)
-    elif cause.place is None:
-        place = (Words("outside of the repository's functions"),)
-    else:
+    place: Phrase = (Words("outside of the repository's functions"),)
+    if cause.place:
         place = (cause.place.function, Words(" "), _location(cause.place, cause.line))
     parts: list[Phrase] = [place]
-    if cause.phase:
-        parts.append((Words("phase "), cause.phase))
     if cause.is_backward:
         parts.append((Words("backward"),))
     if not cause.in_head:
         parts.append((Words("in the base"),))
-    if cause.in_build:
-        parts.append((Words("made by build"),))
     return phrases.joined(parts)
 
 
@@ -192,9 +166,7 @@ def _what(cause: Cause) -> Phrase:
             called = "does not call it" if cause.calls_base else "calls it; the base does not"
         parts.append((Words(called),))
     elif not cause.operators:
-        words = Words(_OF_FUNCTION.get(cause.kind, "does something else"))
-        waits = (Words(" in "), cause.waits_in) if cause.waits_in else ()
-        return (words, *waits)
+        return (Words(_OF_FUNCTION.get(cause.kind, "does something else")),)
     for kind in dict.fromkeys(change.kind for change in cause.operators):
         named = phrases.joined(
             (change.operator,) for change in cause.operators if change.kind == kind
@@ -204,42 +176,14 @@ def _what(cause: Cause) -> Phrase:
             shapes = (Words(" ("), cause.arguments_base, Words(" → "), cause.arguments_head)
             shapes = (*shapes, Words(")"))
         parts.append((Words(_WORDS.get(kind, "")), *named, *shapes))
-    if cause.waits_in:
-        parts.append((Words("waits in "), cause.waits_in))
     if cause.further:
         differ = "differs" if cause.further == 1 else "differ"
         parts.append((Words(f"{cause.further:,} more {differ}"),))
     return _join(parts, Words("; "))
 
 
-def _numbers(cause: Cause) -> Phrase:
-    """Show calls, or bytes of a cause of memory, on both sides."""
-    if cause.bytes_base is not None and cause.bytes_head is not None:
-        return (units.both(units.size(cause.bytes_base), units.size(cause.bytes_head)),)
-    calls = f"{units.count(cause.calls_base)} → {units.count(cause.calls_head)}"
-    return (Words(f"{calls} per launch" if cause.kind == "breaks_graph" else calls),)
-
-
-def _share(cause: Cause) -> Phrase:
-    """Show which part of the row's change a cause takes, where that is resolved."""
-    if (share := cause.share) is not None:
-        text = units.about(share.share) if share.share > 0 else units.percent(share.share)
-        if share.low == share.high:
-            return (text,)
-        low, high = (
-            f"{100 * bound:.0f}".replace("-", units.MINUS) for bound in (share.low, share.high)
-        )
-        return (Words(f"{text} [{low} … {high}]"),)
-    if cause.bytes_base is not None or cause.kind == "breaks_graph":
-        return (units.NOTHING,)
-    return (Words("not timed" if cause.delta_s is None else "size not resolved"),)
-
-
-def _said(cause: Cause) -> Phrase:
-    """Say the numbers of a cause in a sentence."""
-    per = () if cause.kind in {"breaks_graph", "holds_more", "holds_less"} else (_PER_STEP,)
-    of = (Words("; "), *_share(cause), Words(" of the change")) if cause.share else ()
-    return (*_numbers(cause), *per, *of)
+def _calls(cause: Cause) -> Phrase:
+    return (Words(f"{units.count(cause.calls_base)} → {units.count(cause.calls_head)}"),)
 
 
 # --- below the table
@@ -248,13 +192,6 @@ def _said(cause: Cause) -> Phrase:
 def _note(explanation: Explanation) -> Phrase:
     """Say what else is known: each sentence only where there is something to say."""
     sentences: list[Phrase] = []
-    if (factor := explanation.common_factor) is not None:
-        else_ = "All else" if explanation.causes else "Everything"
-        sentences.append((Words(f"{else_} takes {factor:.3g} × as long: not one operator."),))  # noqa: RUF001
-    shares = [cause.share.share for cause in explanation.causes if cause.share]
-    rest = 1 - sum(shares)
-    if shares and len(shares) == len(explanation.causes) and rest >= _NOTABLE:
-        sentences.append((Words(f"Not explained: {units.about(rest)}."),))
     if explanation.limits:
         sentences.append(limits_report.describe_growth(explanation.limits))
     if others := len(explanation.others) + explanation.further:
@@ -268,8 +205,6 @@ def _note(explanation: Explanation) -> Phrase:
         vary = "varies by itself" if explanation.varying == 1 else "vary by themselves"
         things = units.numbered(explanation.varying, "count")
         sentences.append((Words(f"Not compared: {things} that {vary}."),))
-    if explanation.ranks:
-        sentences.append(limits_report.describe_ranks(explanation.ranks))
     if explanation.traces:
         traces = phrases.joined((name,) for name in explanation.traces)
         sentences.append((Words("Traces: "), *traces, Words("; open them in ui.perfetto.dev.")))

@@ -4,11 +4,11 @@ What comes of it decides nothing: a launch that fails leaves a sentence, and the
 """
 
 from collections.abc import Callable, Sequence
-from typing import Final
+from pathlib import Path
+from typing import Final, Literal
 
 import msgspec
 
-from ci_perf.features.explain.kept_files import KeptFiles, Side
 from ci_perf.features.explain.launches import find_obstacle
 from ci_perf.features.explain.model import ProfiledPair, ProfiledPairs, StepProfile
 from ci_perf.model.process import NO_RESULT_IN_TIME
@@ -24,6 +24,7 @@ _SHORTEST_LIMIT_S: Final = 10.0
 # Ours are a fourth of that; a workload may have written its own.
 _MOST_BYTES: Final = 4_000_000
 
+Side = Literal["base", "head"]
 Launch = Callable[[Task], StepProfile | TaskFailure]
 # The launches of both sides of a workload, base first; `None` where the base has no such file.
 Sides = Callable[[str], tuple[Task, Task] | None]
@@ -38,14 +39,14 @@ class Explaining:
         launch: Launch,
         *,
         clock: Callable[[], float],
-        files: Sequence[KeptFiles] = (),
+        traces: Path | None = None,
     ) -> None:
-        """Keep in `files` what the first launch of either side leaves for people."""
+        """Keep in the folder `traces` those of the first launch of either side."""
         self.pairs: dict[str, ProfiledPairs] = {}
         self._listener = listener
         self._launch = launch
         self._clock = clock
-        self._files = files
+        self._traces = traces
         self._end = clock()
 
     def profile_pairs(self, workloads: Sequence[str], sides: Sides, budget_s: float) -> None:
@@ -76,7 +77,7 @@ class Explaining:
         """Profile one launch, or say why that failed. Raises KeyboardInterrupt."""
         self._end = self._clock() + budget_s
         self._listener.profiling(task.workload.id)
-        return self._profile(task, "head", self._files)
+        return self._profile(task, "head")
 
     def _profile_pair(
         self, workload: str, tasks: tuple[Task, Task] | None, number: int
@@ -90,15 +91,15 @@ class Explaining:
         order: tuple[tuple[Side, Task], ...] = ("base", tasks[0]), ("head", tasks[1])
         profiles: dict[Side, StepProfile] = {}
         for side, task in order[::-1] if number % 2 else order:
-            outcome = self._profile(task, side, () if number else self._files)
+            outcome = self._profile(task, side, is_traced=not number)
             if isinstance(outcome, str):
                 return f"the launch that profiles the {side} failed: {outcome}"
             profiles[side] = outcome
         return ProfiledPair(base=profiles["base"], head=profiles["head"])
 
-    def _profile(self, task: Task, side: Side, files: Sequence[KeptFiles]) -> StepProfile | str:
-        """Return what one side does, or why nobody knows; keep what it leaves for people."""
-        places = {each: each.find_place(task.workload.id, side) for each in files}
+    def _profile(self, task: Task, side: Side, *, is_traced: bool = True) -> StepProfile | str:
+        """Return what one side does, or why nobody knows; keep its trace."""
+        name = f"{task.workload.id}.{side}.pt.trace.json.gz"
         protocol = task.workload.protocol
         limit_s = min(protocol.timeout_s, max(self._end - self._clock(), _SHORTEST_LIMIT_S))
         protocol_of_it = msgspec.structs.replace(protocol, timeout_s=limit_s)
@@ -106,7 +107,7 @@ class Explaining:
             msgspec.structs.replace(
                 task,
                 workload=msgspec.structs.replace(task.workload, protocol=protocol_of_it),
-                **{f"{each.kind}_to": place for each, place in places.items()},
+                trace_to=str(self._traces / name) if is_traced and self._traces else "",
             )
         )
         if isinstance(outcome, TaskFailure):
@@ -115,6 +116,4 @@ class Explaining:
             return outcome.reason
         if len(msgspec.json.encode(outcome)) > _MOST_BYTES:
             return f"its profile is larger than {_MOST_BYTES} bytes"
-        for each, place in places.items():
-            outcome = each.limit(outcome, place)
         return outcome

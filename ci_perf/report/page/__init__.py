@@ -17,7 +17,6 @@ import markupsafe
 from markupsafe import Markup
 
 from ci_perf.errors import ExitCode, UsageError
-from ci_perf.features.explain.waits import list_waits
 from ci_perf.model.comparison import (
     Change,
     Comparison,
@@ -111,7 +110,6 @@ def render(comparison: Comparison, *, run: Run | None = None, base: Summary | No
         explained=list(comparison_page.explain(comparison.rows)),
         more=list(profiles.fold(comparison.profiles, shown=_MOST_PROFILES)),
         canaries=Table(canaries.HEADING, canaries.list_rows(run) if run else []),
-        waits=list(list_waits(run)) if run else [],
         origin=list(comparison_page.tell_origin(comparison)),
         validity=Words(comparison.validity.status.value),
         has_run=run is not None,

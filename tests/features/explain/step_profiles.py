@@ -13,7 +13,6 @@ from ci_perf.features.explain.model import (
     OperatorUse,
     ProfiledPair,
     ProfiledPairs,
-    ShareOfChange,
     StepProfile,
 )
 
@@ -49,11 +48,6 @@ def both(base, head, *, workload="w", trouble="", pairs=1):
     return ProfiledPairs(workload=workload, pairs=(pair,) * pairs if pair else (), trouble=trouble)
 
 
-def a_share(share, low, high):
-    """Part of a row's change, with its bounds."""
-    return ShareOfChange(share=share, low=low, high=high)
-
-
 def timed_pairs(base, head, *, workload="w", wander=(1.0, 1.004, 0.997)):
     """One pair for each number, by which all times of the head wander; launches in one process."""
     pairs = tuple(ProfiledPair(base=base, head=_scaled(head, by)) for by in wander)
@@ -70,7 +64,7 @@ def _scaled(step, by):
         operators=tuple(scale(use, "call_s") for use in step.operators),
         functions=tuple(
             msgspec.structs.replace(
-                scale(use, "own_s", "waiting_s"),
+                scale(use, "own_s"),
                 callees=tuple(scale(each, "seconds") for each in use.callees),
             )
             for use in step.functions
@@ -79,7 +73,7 @@ def _scaled(step, by):
 
 
 def a_called(function, calls=1.0, **more):
-    """A function and what it takes itself: `own_s`, `waiting_s`, `waits_in`, `callees`."""
+    """A function and what it takes itself: `own_s`, `callees`."""
     return FunctionUse(function=a_function(function), calls=calls, **more)
 
 

@@ -48,9 +48,8 @@ def on_a_host(*operators, functions=(), **times):
     return StepProfile(steps=2, functions=functions, host=host)
 
 
-def timed(name, working_s, waiting_s=0.0, **more):
-    own_s = working_s + waiting_s
-    return FunctionUse(function=a_function(name), calls=1, own_s=own_s, waiting_s=waiting_s, **more)
+def timed(name, own_s, **more):
+    return FunctionUse(function=a_function(name), calls=1, own_s=own_s, **more)
 
 
 def reasons(limits):
@@ -119,16 +118,16 @@ def test_names_the_line_that_waits_for_the_device():
     assert (limit.place, limit.line) == (a_function("log_loss"), 88)
 
 
-def test_names_the_function_that_loads_and_what_it_waits_in():
+def test_names_the_function_that_loads():
     functions = (
         timed("Net.forward", 0.3),
         timed("tidy", 0.1, phase="data"),
-        timed("read", 0.05, 0.5, phase="data", waits_in="time.sleep"),
+        timed("read", 0.55, phase="data"),
     )
 
     limit = find_limits(on_a_host(data_s=0.7, functions=functions)).limits[0]
 
-    assert (limit.place, limit.waits_in) == (a_function("read"), "time.sleep")
+    assert limit.place == a_function("read")
 
 
 def test_names_the_function_of_the_operators_that_load_where_no_function_is_timed():
@@ -237,7 +236,7 @@ def test_a_side_without_a_device_is_not_compared_with_one():
 
 
 def test_a_step_without_a_trace_is_judged_by_the_functions_that_load():
-    functions = (timed("read", 0.1, 0.5, phase="data"), timed("Net.forward", 0.3))
+    functions = (timed("read", 0.6, phase="data"), timed("Net.forward", 0.3))
     known = StepProfile(steps=2, step_s=1.0, functions=functions)
 
     limits = find_limits(known)
@@ -284,7 +283,7 @@ def test_a_check_says_that_the_profiler_was_refused_the_gpu(count):
 
 def test_long_names_of_measured_code_are_cut():
     long = "x" * 9_000
-    use = FunctionUse(function=a_function(long), calls=1, own_s=1.0, waiting_s=0.9, waits_in=long)
+    use = FunctionUse(function=a_function(long), calls=1, own_s=1.0)
     device = DeviceTimes(
         span_s=1.0,
         busy_s=0.5,
@@ -295,7 +294,7 @@ def test_long_names_of_measured_code_are_cut():
     (limit,) = find_limits(StepProfile(steps=2, functions=(use,), device=device)).limits
 
     assert limit.place is not None
-    names = (limit.place.function, limit.operator, limit.call, limit.waits_in)
+    names = (limit.place.function, limit.operator, limit.call)
     assert max(map(len, names)) == 200
 
 

@@ -1,25 +1,11 @@
 """The answer of `ci-perf explain` as tables."""
 
-import pytest
-
 from ci_perf.features.explain import causes, page
-from ci_perf.features.explain.answer import ExplainedWorkload, ExplainedWorkloads, StepChange
-from ci_perf.model.comparison import Change, Interval, Verdict
+from ci_perf.features.explain.answer import ExplainedWorkload, ExplainedWorkloads
 from ci_perf.report import tables
-from tests.comparisons import a_change
 from tests.features.explain.step_profiles import a_step, a_use, both
 
 MORE = both(a_step(a_use()), a_step(a_use(calls=9)), workload="mlp")
-
-
-def a_step_change(ratio, low, high):
-    return StepChange(
-        base_s=0.01,
-        head_s=0.01 * ratio,
-        ratio=ratio,
-        interval=Interval(low=low, high=high),
-        pairs=3,
-    )
 
 
 def shown(*workloads, base="", operators=False):
@@ -37,61 +23,5 @@ def test_profiles_of_both_sides_are_compared_by_function():
     assert "more: `aten::mm`" in text
 
 
-def test_rows_of_a_run_ask_why_they_moved():
-    (row,) = causes.attach_explanations(
-        [a_change(verdict=Verdict.REGRESSED, ratio=1.2, workload="mlp")], [MORE]
-    )
-
-    assert isinstance(row, Change)
-    text = shown(ExplainedWorkload(workload="mlp", rows=(row,)))
-
-    assert "Why `mlp` is 20.0 % slower" in text
-
-
-def test_a_run_that_has_profiled_nothing_says_so():
-    assert "The run has profiled nothing: no pairs proved a change" in shown()
-
-
 def test_what_has_no_profile_says_why():
     assert "`mlp`: `no \\| data`" in shown(ExplainedWorkload(workload="mlp", trouble="no | data"))
-
-
-def test_the_summary_of_cudas_memory_stands_below_as_torch_has_laid_it_out():
-    summary = "| CUDA OOMs: 0    |\n| ``` <b>\x1b[31m |\n"
-    workload = ExplainedWorkload(workload="mlp", profile=a_step(memory_summary=summary))
-
-    text = shown(workload)
-
-    lines = text.splitlines()
-    assert "CUDA's memory in the last steps of `mlp`, as torch sums it up:" in lines
-    assert lines[-4:] == ["````text", "| CUDA OOMs: 0    |", "| ``` <b>[31m |", "````"]
-    built = page.build_page(
-        ExplainedWorkloads(suite="smoke", workloads=(workload,)), operators=False
-    )
-    assert "| CUDA OOMs: 0    |" in tables.terminal(built, width=80, color=False).splitlines()
-
-
-@pytest.mark.parametrize(
-    ("step", "start", "end"),
-    [
-        (None, "There are no shares: they need three pairs", " that timed unwatched steps."),
-        (
-            a_step_change(1.2, 1.1, 1.31),
-            "Unwatched steps of these 3 pairs took 10.0 → 12.0 ms, +20.0 % [+10.0, +31.0]",
-            ": the shares are of that.",
-        ),
-        (
-            a_step_change(1.2, 0.9, 1.5),
-            "There are no shares: unwatched steps of these 3 pairs took 10.0 → 12.0 ms, +20.0 % [",
-            ", +50.0], which proves no change.",
-        ),
-    ],
-)
-def test_says_of_which_change_shares_are_or_why_there_are_none(step, start, end):
-    explanation = causes.explain(MORE, is_gain=False)
-
-    text = shown(ExplainedWorkload(workload="mlp", explanation=explanation, step=step))
-
-    said = text.splitlines()[-1]
-    assert said.startswith(start)
-    assert said.endswith(end)

@@ -171,15 +171,10 @@ def build(context):
 
     assert {use.operator for use in profile.operators} == {"aten::ones", "c10d::allreduce_"}
     assert all(use.call_s for use in profile.operators)
-    assert [use.function.function for use in profile.functions if use.waiting_s is not None] == [
+    assert [use.function.function for use in profile.functions if use.own_s is not None] == [
         "build.<locals>.step"
     ]
-    # Who waits for the slower rank does not work meanwhile.
-    first_s, second_s = profile.ranks.own_s
-    assert (profile.ranks.world_size, second_s > first_s) == (2, True)
     assert profile.missing == {}
-    # The thread that sends may hold the tensor of the step before for a moment.
-    assert profile.memory.peak_bytes in {16, 32}
 
 
 def test_a_launch_that_is_timed_does_not_load_what_counts(launch, tmp_path):

@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from ci_perf.features.explain.worker import operators
-from ci_perf.features.explain.worker.memory import Storages
 from ci_perf.features.explain.worker.origins import NAME_CHARS, AuthorCode
 from ci_perf.features.explain.worker.passes import Passes
 from ci_perf.measuring.device import CpuDevice
@@ -66,7 +65,6 @@ def test_names_are_cut_and_other_threads_are_not_watched(launch):
         (),
         {"teardown": "ZeroDivisionError: division by zero"},
     )
-    assert profile.memory.peak_bytes < 100
 
 
 @pytest.mark.parametrize(("last", "counted"), [(3, False), (7, True)])
@@ -139,11 +137,11 @@ def test_a_step_of_many_operators_takes_no_more_than_its_time(tmp_path):
         for _ in range(10_000):
             values.add_(1)
 
-    late = passes(step, tmp_path, limit_s=0.01).count(Storages(None))
+    late = passes(step, tmp_path, limit_s=0.01).count()
     assert (late.steps, late.operators, len(steps)) == (0, (), 1)
     assert late.absent == "counting the operators of a step took more than 0 s"
 
-    counted = passes(step, tmp_path, limit_s=600).count(Storages(None))
+    counted = passes(step, tmp_path, limit_s=600).count()
     assert [use.calls for use in counted.operators] == [10_000]
     steps.clear()
     (timed,) = passes(step, tmp_path, limit_s=0.01).time_operators(counted.operators)

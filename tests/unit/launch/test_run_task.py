@@ -143,6 +143,25 @@ def test_says_why_a_trace_is_not_kept(tmp_path, monkeypatch, left, why):
     assert why in profile.missing["trace_file"]
 
 
+def test_an_older_trace_and_a_link_are_removed_first(tmp_path):
+    victim, link = tmp_path / "victim", tmp_path / "w.head.pt.trace.json.gz"
+    victim.write_text("mine")
+    link.symlink_to(victim)
+
+    profile, kept = traced(tmp_path, lambda _path: None)
+
+    assert (profile.trace_file, kept, link.is_symlink()) == ("", None, False)
+    assert victim.read_text() == "mine"
+
+
+def test_a_place_that_cannot_be_freed_is_said(tmp_path):
+    (tmp_path / "w.head.pt.trace.json.gz").mkdir()
+
+    profile, _ = traced(tmp_path, lambda path: path.write_bytes(b"1"))
+
+    assert "w.head.pt.trace.json.gz" in profile.missing["trace_file"]
+
+
 def test_a_trace_is_missing_for_the_reason_for_which_the_whole_profile_is(tmp_path):
     failed = StepProfile(steps=0, absent="ValueError: no more data")
 

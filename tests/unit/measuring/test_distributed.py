@@ -1,17 +1,11 @@
 import subprocess
 import sys
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from ci_perf.features.explain.worker.origins import AuthorCode
-from ci_perf.features.explain.worker.passes import Passes
 from ci_perf.measuring import distributed
-from ci_perf.measuring.device import CpuDevice
-from ci_perf.measuring.instruments import TimeLeft
-from ci_perf.measuring.step_phases import Watcher
 
 
 class Together:
@@ -99,30 +93,3 @@ def test_without_a_local_step_or_another_process_there_is_no_skew():
 
     assert distributed.arrival_skew(group, Instant(), None, 5) is None
     assert distributed.arrival_skew(distributed.Solo(), Instant(), lambda: None, 5) is None
-
-
-def times_of(*local_steps, here=None):
-    """What each of two ranks says of how long both work by themselves; the second computes more."""
-    left = TimeLeft(60.0, clock=lambda: 0.0)
-
-    def of_rank(group):
-        code, device = AuthorCode("/repository"), here or CpuDevice()
-        passes = Passes(
-            lambda: sum(range(1_000_000 * group.rank)), code, device, group, Watcher(), left
-        )
-        return passes.time_ranks(local_steps[group.rank])
-
-    groups = Together().ranks()
-    with ThreadPoolExecutor() as pool:
-        first, second = pool.map(of_rank, groups)
-    assert first == second
-    return first.own_s
-
-
-def test_each_rank_times_its_local_step_else_its_cpu_time():
-    first_s, second_s = times_of(lambda: None, lambda: time.sleep(0.02))
-
-    assert first_s < second_s
-    first_s, second_s = times_of(None, None)
-    assert first_s < second_s
-    assert times_of(None, None, here=Instant()) == ()

@@ -2,12 +2,10 @@
 
 import msgspec
 
-from ci_perf.features.explain.model import DeviceIdle, DeviceTimes, StepProfile
 from ci_perf.judging import summarise
 from ci_perf.model import metrics
 from ci_perf.model.comparison import Verdict
 from tests.comparisons import a_change, a_comparison, a_head, a_numerics
-from tests.features.explain.step_profiles import both
 from tests.histories import a_pair, in_turns
 from tests.runs import a_gpu_evidence, a_measured, a_run, an_evidence, some_canaries
 from tests.unit.report import shapes, shapes_in_turns
@@ -67,27 +65,6 @@ def many_pairs():
     return a_comparison(row, head=a_head(run=run.id)), run, base
 
 
-def a_step_of_gpu(*idle):
-    """A profiled step of 10 ms of a GPU."""
-    busy_s = 0.010 - sum(each.idle_s for each in idle)
-    device = DeviceTimes(span_s=0.010, busy_s=busy_s, work=40, idle=idle)
-    return StepProfile(steps=5, step_s=0.010, device=device)
-
-
-def with_waits():
-    """A step whose GPU waits for data in the head, and one that could not be profiled."""
-    run = a_run(a_measured("loader", 0.010))
-    python = DeviceIdle(reason="outside", idle_s=0.001, gaps=2)
-    data = DeviceIdle(reason="data", idle_s=0.0045, gaps=1)
-    profiled = (
-        both(a_step_of_gpu(python), a_step_of_gpu(data, python), workload="loader"),
-        both(None, None, workload="moe", trouble="head: ended by signal 9 (SIGKILL)"),
-    )
-    run = msgspec.structs.replace(run, profiled=profiled)
-    row = a_change("loader", Verdict.REGRESSED, ratio=1.4)
-    return a_comparison(row, head=a_head(run=run.id)), run, None
-
-
 def _alone(shape):
     def alone():
         return shape(), None, None
@@ -102,7 +79,6 @@ ALL = (
     ten_regressions,
     one_launch,
     many_pairs,
-    with_waits,
     *map(
         _alone,
         (

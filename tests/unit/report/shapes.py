@@ -211,7 +211,6 @@ def hostile():
         HOSTILE,
         ("other_shape", HOSTILE, 1, 1),
         place=a_function(HOSTILE, 1, HOSTILE),
-        phase=HOSTILE,
         arguments_base=HOSTILE,
         arguments_head=HOSTILE,
     )

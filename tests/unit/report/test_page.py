@@ -166,17 +166,6 @@ def test_a_name_of_200_characters_and_a_command_for_many_workloads_stand_there_w
     assert re.findall("--workload (w+[0-9]+)", command) == names
 
 
-def test_says_what_a_step_waits_for_on_both_sides_and_what_to_try():
-    comparison, run, _ = page_shapes.with_waits()
-
-    text = page.render(comparison, run=run).replace("\xa0", " ")
-
-    assert "the GPU works: 90.0 → 45.0 % of the time of a step" in text
-    assert "starved by data: little → 45.0 % of the time of a step" in text
-    assert "Try: load the next batch while the step runs: a DataLoader with <code>num_" in text
-    assert "head: ended by signal 9 (SIGKILL)" in text
-
-
 def test_launches_are_drawn_only_where_both_sides_have_some():
     comparison, run, base = page_shapes.with_a_run()
     every = launches.collect(run, base)["mlp", STEP_TIME]

@@ -1,4 +1,4 @@
-"""Profile what a step does, in a launch that no verdict depends on: operators, functions, memory.
+"""Profile what a step does, in a launch that no verdict depends on: operators, functions, times.
 
 The measured process loads this, where it is asked to profile instead of timing.
 """
@@ -6,20 +6,18 @@ The measured process loads this, where it is asked to profile instead of timing.
 import contextlib
 import functools
 import sys
-import time
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import msgspec
 
 from ci_perf.features.explain.model import StepProfile
-from ci_perf.features.explain.worker import snapshot, trace
-from ci_perf.features.explain.worker.memory import follow_storages
+from ci_perf.features.explain.worker import trace
 from ci_perf.features.explain.worker.origins import AuthorCode
-from ci_perf.features.explain.worker.passes import LOCAL_STEPS, STEPS, Passes
+from ci_perf.features.explain.worker.passes import STEPS, Passes
 from ci_perf.features.explain.worker.trace import note_missing
 from ci_perf.features.same_program import shared_code
-from ci_perf.measuring.device import Device, Step
+from ci_perf.measuring.device import Device
 from ci_perf.measuring.distributed import Group
 from ci_perf.measuring.instruments import Instruments, Stopwatch, TimeLeft
 from ci_perf.measuring.step_phases import Watcher
@@ -29,11 +27,6 @@ from ci_perf.workload import Workload
 
 # The first step, which allocates and compiles, and two more.
 _WARMUP_STEPS: Final = 3
-# Of the time of the launch: what is followed is slower, and other passes come after it.
-_FOLLOWING_SHARE: Final = 0.5
-_NOT_FOLLOWED: Final = (
-    "torch had not been imported before `build`, or following its tensors took too long"
-)
 
 
 def profile(
@@ -51,25 +44,19 @@ def profile(
     Raises what `build` and the first steps raise, and ForeignCodeError.
     """
     code = AuthorCode(todo.root)
-    end = time.monotonic() + _FOLLOWING_SHARE * left.seconds
     keep_first = keep if group.rank == 0 else lambda _: None
-    with follow_storages(code, end) as memory:
-        with snapshot.note_frames(here) if todo.snapshot_to else contextlib.nullcontext():
-            with stopwatch.phase(Phase.BUILD), _run_eagerly():
-                workload = build()
-                memory.end_build()
-            passes = Passes(workload.step, code, here, group, watcher, left)
-            with stopwatch.phase(Phase.FIRST_STEP), _run_eagerly():
-                step_s = max(passes.run() for _ in range(_WARMUP_STEPS))
-        memory.is_paused = True
-        instruments = Instruments(left, step_s, group)
-        with stopwatch.phase(Phase.COUNTERS), _run_eagerly():
-            counts = instruments.take("counts", lambda: passes.count(memory), steps=2 * STEPS)
-            result = counts or StepProfile(steps=0, absent=instruments.absent.pop("counts"))
+    with stopwatch.phase(Phase.BUILD), _run_eagerly():
+        workload = build()
+    passes = Passes(workload.step, code, here, group, watcher, left)
+    with stopwatch.phase(Phase.FIRST_STEP), _run_eagerly():
+        step_s = max(passes.run() for _ in range(_WARMUP_STEPS))
+    instruments = Instruments(left, step_s, group)
     with stopwatch.phase(Phase.COUNTERS):
-        if not result.absent:
-            with _run_eagerly():
-                result = _add_times(result, passes, instruments, workload.local_step)
+        with _run_eagerly():
+            counts = instruments.take("counts", passes.count, steps=2 * STEPS)
+            result = counts or StepProfile(steps=0, absent=instruments.absent.pop("counts"))
+            if not result.absent:
+                result = _add_times(result, passes, instruments)
         shared_code.check(todo)
         if not result.absent and "torch" not in sys.modules:
             result = note_missing(result, "trace", "torch was not imported")
@@ -77,9 +64,6 @@ def profile(
             # It may crash the process: what was found until here is kept.
             keep_first(note_missing(result, "trace", trace.ENDED))
             result = trace.add_trace(result, passes, todo, stopwatch.folder, instruments)
-        if not result.absent and todo.snapshot_to:
-            keep_first(note_missing(result, "snapshot", snapshot.ENDED))
-            result = snapshot.add_snapshot(result, passes, stopwatch.folder, instruments)
     with stopwatch.phase(Phase.TEARDOWN):
         if workload.teardown is not None:
             instruments.take("teardown", workload.teardown, steps=0)
@@ -90,9 +74,7 @@ def profile(
     keep_first(result)
 
 
-def _add_times(
-    result: StepProfile, passes: Passes, instruments: Instruments, local_step: Step | None
-) -> StepProfile:
+def _add_times(result: StepProfile, passes: Passes, instruments: Instruments) -> StepProfile:
     """Add the times of further steps; a pass that fails loses only its own."""
     timed: dict[str, Any] = {
         "step_s": instruments.take("step_s", passes.time_unwatched, steps=1),
@@ -103,15 +85,8 @@ def _add_times(
             "functions", lambda: passes.time_functions(result.functions), steps=1
         ),
     }
-    if passes.group.world_size > 1:
-        timed["ranks"] = instruments.take(
-            "ranks", lambda: passes.time_ranks(local_step), steps=LOCAL_STEPS
-        )
     known = {name: value for name, value in timed.items() if value is not None}
-    missing = result.missing | instruments.absent
-    if result.memory is None:
-        missing["memory"] = _NOT_FOLLOWED
-    return msgspec.structs.replace(result, missing=missing, **known)
+    return msgspec.structs.replace(result, missing=result.missing | instruments.absent, **known)
 
 
 @contextlib.contextmanager

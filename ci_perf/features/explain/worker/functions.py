@@ -26,8 +26,6 @@ _BUILTIN: Final = re.compile(
 _LEFT_OUT: Final = ("torch.", "ci_perf.")
 _LOADER: Final = "torch.utils.data."
 _IMPORTS: Final = "importlib._bootstrap"
-# A wait has a reason with a name where most of it passes in one built-in function.
-_MOST_OF_IT: Final = 0.5
 _CALLS: Final = 1_000
 _TRIALS: Final = 5
 _CALLED: Final = "sys.getrecursionlimit"
@@ -92,14 +90,12 @@ class Graph:
         return self._library_s[callee] * seconds / max(self.nodes[callee].whole_s, seconds)
 
 
-def profile_step(
-    run: Callable[[], object], code: AuthorCode, *, of_cpu: bool = False, event_s: float = 0.0
-) -> Graph:
-    """Run a step, and return who called whom; with `of_cpu`, times are CPU time of this thread.
+def profile_step(run: Callable[[], object], code: AuthorCode, *, event_s: float = 0.0) -> Graph:
+    """Run a step, and return who called whom.
 
     The garbage collector is off meanwhile: what it calls, no line of the program does.
     """
-    profiler = cProfile.Profile(time.thread_time_ns, 1e-9) if of_cpu else cProfile.Profile()
+    profiler = cProfile.Profile()
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -111,18 +107,17 @@ def profile_step(
     return Graph(profiler, code, event_s)
 
 
-def measure_event_s(*, of_cpu: bool) -> float:
+def measure_event_s() -> float:
     """Return what the profiler adds to the own time of a function with each call that it makes."""
     here = AuthorCode("/nowhere")
-    clock = time.thread_time if of_cpu else time.perf_counter
 
     def unwatched_s() -> float:
-        start = clock()
+        start = time.perf_counter()
         _call_often()
-        return clock() - start
+        return time.perf_counter() - start
 
     def watched_s() -> float:
-        nodes = profile_step(_call_often, here, of_cpu=of_cpu).nodes
+        nodes = profile_step(_call_often, here).nodes
         return sum(each.own_s for each in nodes.values() if _CALLED in each.callees)
 
     watched = min(watched_s() for _ in range(_TRIALS))
@@ -135,23 +130,19 @@ def _call_often() -> None:
 
 
 def time_functions(
-    uses: Sequence[FunctionUse], steps: Sequence[Graph], of_cpu: Sequence[Graph], data: Graph
+    uses: Sequence[FunctionUse], steps: Sequence[Graph], data: Graph
 ) -> Iterator[FunctionUse]:
     """Yield functions with their times: 25 % quantiles over `steps`.
 
-    What takes longer than its CPU time is waiting. `data` has what the phase "data" calls.
+    `data` has what the phase "data" calls.
     """
     for use in uses:
         name = use.function
-        own_s = quartile([step.function_s(name) for step in steps])
-        waiting_s = max(own_s - quartile([step.function_s(name) for step in of_cpu]), 0.0)
         yield FunctionUse(
             function=name,
             calls=use.calls,
             phase="data" if name in data.nodes else "",
-            own_s=own_s,
-            waiting_s=waiting_s,
-            waits_in=_find_wait(name, waiting_s, steps[-1], of_cpu[-1]),
+            own_s=quartile([step.function_s(name) for step in steps]),
             callees=tuple(
                 Callee(
                     name=each.name,
@@ -171,24 +162,6 @@ def list_callees(node: Node) -> dict[str, int]:
         if isinstance(name, str) and name and not name.startswith((*_LEFT_OUT, _IMPORTS))
     }
     return dict(sorted(calls.items(), key=lambda item: (-item[1], item[0]))[:MOST_CALLEES])
-
-
-def _find_wait(name: Name, waiting_s: float, step: Graph, of_cpu: Graph) -> str:
-    """Return the built-in function in which most of a wait passes; empty where there is none."""
-    seen = {name}
-    while waiting_s > 0:
-        waits = {
-            callee: step.callee_s(name, callee) - of_cpu.callee_s(name, callee)
-            for callee in step.nodes[name].callees
-            if callee not in seen
-        }
-        longest = max(waits, key=lambda callee: waits[callee], default=name)
-        if waits.get(longest, 0.0) < _MOST_OF_IT * waiting_s:
-            break
-        name = longest
-        seen.add(name)
-    is_builtin = isinstance(name, str) and not step.nodes[name].callees
-    return str(name) if is_builtin else ""
 
 
 def quartile(values: Sequence[float]) -> float:

@@ -103,7 +103,7 @@ def is_part(code: CodeType | str) -> bool:
 
 
 class Origins:
-    """Knows where operators come from; forget what a step has left before the next one."""
+    """Knows where the operators of one step come from."""
 
     def __init__(self, code: AuthorCode) -> None:
         """To be called once torch has been imported."""
@@ -117,11 +117,6 @@ class Origins:
         self._forward: dict[int, _Place] = {}
         # A step has many nodes, and few places.
         self._places: dict[_Place, _Place] = {}
-
-    def forget(self) -> None:
-        """Forget the nodes of a step: their backward pass is over."""
-        self._first = _next_sequence_number()
-        self._forward.clear()
 
     def find(self, frame: FrameType | None) -> tuple[AuthorFunction | None, int, bool]:
         """Return the function and the line of what is being called, and whether it is backward."""

@@ -7,7 +7,6 @@ Times come from further steps, as many as there is time for: what counts would s
 
 import contextlib
 import cProfile
-import math
 import statistics
 import sys
 import time
@@ -21,20 +20,17 @@ import msgspec
 from ci_perf.features.explain.model import (
     MOST_FUNCTIONS,
     MOST_OPERATORS,
-    MOST_RANKS,
     AuthorFunction,
     Callee,
     FunctionUse,
     OperatorUse,
-    RankTimes,
     StepProfile,
 )
 from ci_perf.features.explain.worker import functions, operators
 from ci_perf.features.explain.worker.functions import Graph
-from ci_perf.features.explain.worker.memory import Storages
 from ci_perf.features.explain.worker.operators import Operation
 from ci_perf.features.explain.worker.origins import AuthorCode
-from ci_perf.measuring.device import CpuDevice, Device, Step
+from ci_perf.measuring.device import CpuDevice, Device
 from ci_perf.measuring.distributed import Group
 from ci_perf.measuring.instruments import TimeLeft
 from ci_perf.measuring.step_phases import Watcher
@@ -43,8 +39,6 @@ T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
 
 STEPS: Final = 2
-# Of each rank by itself, the first of them thrown away.
-LOCAL_STEPS: Final = 4
 # Of the time that is left to the launch: the rest of a step, and further steps, need some, too.
 _SHARE: Final = 0.4
 _SHORTEST_S: Final = 1e-9
@@ -63,7 +57,6 @@ class _Limit(NamedTuple):
 _UNWATCHED: Final = _Limit(20, 2.0, 0.1)
 _TIMED_OPERATORS: Final = _Limit(15, 8.0, 0.25)
 _TIMED_FUNCTIONS: Final = _Limit(12, 6.0, 0.2)
-_CPU_OF_FUNCTIONS: Final = _Limit(6, 3.0, 0.1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,32 +77,22 @@ class Passes:
         self.here.synchronize()
         return max(time.monotonic() - start, _SHORTEST_S)
 
-    def count(self, memory: Storages) -> StepProfile:
-        """Count operators and functions in steps of their own: each would count the other's.
-
-        All of these steps show what they leave behind in memory.
-        """
+    def count(self) -> StepProfile:
+        """Count operators and functions in steps of their own: each would count the other's."""
         may_take_s = _SHARE * self.left.seconds
         end = time.monotonic() + may_take_s
         of_operators: list[Counter[Operation]] = []
-        of_functions: list[dict[functions.Name, functions.Node]] = []
         with self.watcher.following(self.here):
-            memory.begin()
             for _ in range(STEPS):
                 with operators.count_calls(self.code, self._phase, end=end) as counted:
-                    self._run_followed(memory)
+                    self.run()
                 of_operators.append(counted)
                 # All ranks must do the same steps.
                 if self.group.maximum(time.monotonic() - end) > 0:
                     absent = f"counting the operators of a step took more than {may_take_s:.0f} s"
                     return StepProfile(steps=0, absent=absent)
-                memory.end_step()
-        for _ in range(STEPS):
-            step = functions.profile_step(lambda: self._run_followed(memory), self.code)
-            of_functions.append(step.nodes)
-            memory.end_step()
-        profile = join_counts(of_operators, of_functions)
-        return msgspec.structs.replace(profile, memory=memory.read_use())
+        of_functions = [functions.profile_step(self.run, self.code).nodes for _ in range(STEPS)]
+        return join_counts(of_operators, of_functions)
 
     def time_unwatched(self) -> float:
         """Return the median time of steps that nothing watches."""
@@ -139,16 +122,10 @@ class Passes:
 
     def time_functions(self, uses: Sequence[FunctionUse]) -> tuple[FunctionUse, ...]:
         """Return the functions with their own times, and those of what they call in libraries."""
-        event_s, cpu_event_s = (
-            functions.measure_event_s(of_cpu=of_cpu) for of_cpu in (False, True)
-        )
+        event_s = functions.measure_event_s()
         steps = self._repeat(
             _TIMED_FUNCTIONS,
             lambda: functions.profile_step(self.run, self.code, event_s=event_s),
-        )
-        of_cpu = self._repeat(
-            _CPU_OF_FUNCTIONS,
-            lambda: functions.profile_step(self.run, self.code, of_cpu=True, event_s=cpu_event_s),
         )
         loading = cProfile.Profile()
 
@@ -160,37 +137,7 @@ class Passes:
         with self.watcher.following(self.here, mark=profile_loading):
             self.run()
         data = Graph(loading, self.code, event_s)
-        return tuple(functions.time_functions(uses, steps, of_cpu, data))
-
-    def time_ranks(self, local_step: Step | None) -> RankTimes:
-        """Return how long each rank works by itself in a step, the same on all ranks.
-
-        By its local step, or on a CPU by the CPU time of a whole one: who waits for others on a CPU
-        does not work meanwhile.
-        """
-        own_s = math.nan
-        seconds: list[float] = []
-        for _ in range(LOCAL_STEPS):
-            self.here.synchronize()
-            self.group.barrier()
-            start, cpu_start = time.monotonic(), time.thread_time()
-            (local_step or self.step)()
-            self.here.synchronize()
-            seconds.append(
-                time.monotonic() - start if local_step else time.thread_time() - cpu_start
-            )
-        if local_step is not None or isinstance(self.here, CpuDevice):
-            # The first step that leaves out the communication is a first one in many ways.
-            own_s = statistics.median(seconds[1:])
-        of_all = self.group.gather(own_s)
-        known = () if any(map(math.isnan, of_all)) else of_all
-        return RankTimes(world_size=self.group.world_size, own_s=known[:MOST_RANKS])
-
-    def _run_followed(self, memory: Storages) -> None:
-        """Run a step, of which alone the tensors are followed: other ones are ours."""
-        memory.is_paused = False
-        self.run()
-        memory.is_paused = True
+        return tuple(functions.time_functions(uses, steps, data))
 
     def _repeat(self, limit: _Limit, run: Callable[[], T]) -> list[T]:
         """Call `run` for a step at least, and while there is time: as often on all ranks."""

@@ -32,7 +32,6 @@ _READING: Final = 2.0
 ENDED: Final = (
     "the process ended while torch's profiler ran: it crashed, or the step runs a profiler, too"
 )
-_STACKS: Final = "it was traced with stacks, which take so long that its times say little"
 _NO_DEVICE: Final = (
     "the profiler has seen no work of the GPU: CUPTI is missing or refused "
     "(CUPTI_ERROR_INSUFFICIENT_PRIVILEGES), or another profiler has it"
@@ -61,33 +60,25 @@ def _trace(profile: StepProfile, passes: Passes, todo: Task, folder: Path) -> St
     """Run steps, the same on all ranks, of which rank 0 is traced. Raises what a step raises."""
     from torch import profiler
 
-    tracing = todo.tracing
-    known = {"cpu": profiler.ProfilerActivity.CPU}
-    if not isinstance(passes.here, CpuDevice):
-        known["cuda"] = profiler.ProfilerActivity.CUDA
-    asked = [known[name] for name in tracing.activities or known if name in known]
-    if not asked:
-        why = "the device has none of the activities that were asked for"
-        return note_missing(profile, "trace", why)
     with passes.watcher.following(passes.here, mark=profiler.record_function):
         passes.run()  # compiles what ran eagerly until here
         step_s = passes.run()
-        with _profiling(passes, todo, asked):
+        with _profiling(passes, todo):
             pass  # the profiler's own start takes seconds, once
         start = time.monotonic()
-        with _profiling(passes, todo, asked) as running:
+        with _profiling(passes, todo) as running:
             passes.run()
         traced_s = time.monotonic() - start
         events = len(running.profiler.kineto_results.events()) if running else 0
         may_take_s = min(_MOST_S, _SHARE * passes.left.seconds) - (WAIT + WARMUP) * step_s
         in_time = int(may_take_s / (_READING * traced_s))
-        fewest = min(tracing.steps or MOST_STEPS, in_time, MOST_EVENTS // max(events, 1))
+        fewest = min(MOST_STEPS, in_time, MOST_EVENTS // max(events, 1))
         steps = round(-passes.group.maximum(-float(max(fewest, 0))))
         if steps == 0:
             why = f"a step of {step_s:.3g} s and {events:,} events is too much to trace"
             return note_missing(profile, "trace", why)
         schedule = profiler.schedule(wait=WAIT, warmup=WARMUP, active=steps, repeat=1)
-        with _profiling(passes, todo, asked, schedule=schedule) as running:
+        with _profiling(passes, todo, schedule=schedule) as running:
             for _ in range(WAIT + WARMUP + steps):
                 # Waiting after each step would empty the queue, which is what is asked about.
                 passes.step()
@@ -99,13 +90,9 @@ def _trace(profile: StepProfile, passes: Passes, todo: Task, folder: Path) -> St
     missing: dict[str, str] = {}
     if todo.trace_to and (why := _keep(running, folder, todo.root)):
         missing["trace_file"] = why
-    host = device = None
-    if tracing.stacks:
-        missing["trace"] = _STACKS
-    else:
-        host, device = timeline.read_times(running.events(), running.key_averages(), steps)
-        if device is None and known.get("cuda") in asked:
-            missing["device"] = _NO_DEVICE
+    host, device = timeline.read_times(running.events(), running.key_averages(), steps)
+    if device is None and not isinstance(passes.here, CpuDevice):
+        missing["device"] = _NO_DEVICE
     return msgspec.structs.replace(
         profile,
         operators=scale_to_trace(profile.operators, host if device else None),
@@ -144,21 +131,22 @@ def scale_to_trace(uses: Sequence[OperatorUse], host: HostTimes | None) -> tuple
 def _profiling(
     passes: Passes,
     todo: Task,
-    activities: Sequence[object],
     schedule: Any = None,  # noqa: ANN401  torch is untyped
 ) -> Iterator[Any]:
     """Run torch's profiler within; on other ranks than 0 nothing."""
     if passes.group.rank != 0:
         yield None
         return
-    from torch.profiler import profile
+    from torch.profiler import ProfilerActivity, profile
 
+    activities = [ProfilerActivity.CPU]
+    if not isinstance(passes.here, CpuDevice):
+        activities.append(ProfilerActivity.CUDA)
     with profile(
         activities=activities,
         schedule=schedule,
         record_shapes=True,
         profile_memory=bool(todo.trace_to),
-        with_stack=todo.tracing.stacks,
     ) as running:
         yield running
 

@@ -10,7 +10,7 @@ from ci_perf.features.containers import launch
 from ci_perf.features.containers.launch import ContainerSide, Settings, images, mounts, stale
 from ci_perf.features.containers.launch.arguments import OWNER_LABEL, RUN_LABEL
 from ci_perf.launch.local import LocalLauncher
-from ci_perf.model.task import SNAPSHOT, TRACE, MachineDescription, TaskFailure
+from ci_perf.model.task import TRACE, MachineDescription, TaskFailure
 from ci_perf.system import linux
 from tests.features.containers.helpers import benches
 from tests.features.containers.helpers.benches import SMALL, Bench
@@ -208,9 +208,8 @@ def test_both_sides_are_profiled_in_a_container_as_in_a_child(of_torch, other_si
             msgspec.structs.replace(use, call_s=None) for use in here.operators
         ]
         assert all(use.call_s for use in there.operators)
-        assert there.memory == here.memory
         (wait,) = [use for use in there.functions if use.function.function == "wait"]
-        assert (wait.function.file, wait.waits_in) == ("it.py", "time.sleep")
+        assert wait.function.file == "it.py"
         assert there.trace_file == kept.name
         text = gzip.decompress(kept.read_bytes()).decode()
         assert "ProfilerStep#" in text
@@ -220,16 +219,13 @@ def test_both_sides_are_profiled_in_a_container_as_in_a_child(of_torch, other_si
 @BOTH
 def test_what_a_launch_leaves_for_people_is_put_at_its_place(bench, tmp_path):
     """Its container knows neither the place nor its folder; here the step itself leaves files."""
-    source = f"{WORKING}\nfor name in {[TRACE, SNAPSHOT]}:\n"
-    source += f"    open('{mounts.OUT}/' + name, 'w').write(name)\n"
-    places = {"trace_to": tmp_path / "it.head.gz", "snapshot_to": tmp_path / "it.head.pickle"}
-    named = {key: str(place) for key, place in places.items()}
-    task = msgspec.structs.replace(bench.task(source), **named)
+    source = f"{WORKING}\nopen('{mounts.OUT}/{TRACE}', 'w').write('traced')\n"
+    place = tmp_path / "it.head.gz"
+    task = msgspec.structs.replace(bench.task(source), trace_to=str(place))
 
     profile = result_of(bench.launcher.profile(task))
 
-    assert [place.read_text() for place in places.values()] == [TRACE, SNAPSHOT]
-    assert (profile.trace_file, profile.snapshot_file) == ("it.head.gz", "it.head.pickle")
+    assert (profile.trace_file, place.read_text()) == ("it.head.gz", "traced")
 
 
 def test_a_machine_is_described_as_by_a_child_with_the_image_and_this_host(of_torch):
