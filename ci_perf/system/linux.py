@@ -104,13 +104,6 @@ def _pressure(proc: Path, resource: str) -> float | None:
     return float(match[1]) / 100 if match else None
 
 
-def boot_id() -> str:
-    """Return what tells this running kernel from any other; without it, the hash of its name."""
-    with contextlib.suppress(OSError):
-        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-    return name_hash()
-
-
 def name_hash() -> str:
     """Return a hash that tells hosts apart without publishing their names.
 

@@ -157,16 +157,6 @@ def _unit_of(plan: WorkPlan, shard: ShardRun) -> WorkUnit | None:
     return None
 
 
-def _check_workloads(plan: WorkPlan, unit: WorkUnit | None, shard: ShardRun) -> None:
-    planned = set(unit.workloads if unit else plan.workloads(None))
-    for name in shard.run.workloads():
-        if name not in planned:
-            whose = f"unit {unit.id!r}" if unit else "the plan"
-            raise InvalidFileError(
-                f"{shard.label}: expected workloads of {whose}, found {name!r}, which is not one"
-            )
-
-
 def _check_machine(shards: Sequence[ShardRun]) -> None:
     """Refuse runs of machines that cannot be compared with each other."""
     first = shards[0]
