@@ -213,18 +213,24 @@ def _check(suite_file: SuiteFile, folder: Path, path: Path) -> None:
         _check_keys(settings, _PROTOCOL_KEYS, f"{path}: {where}.protocol", "setting")
     _check_keys(suite_file.environment.hard, _SOFT_FACTS, f"{path}: $.environment.hard", "fact")
     _check_image(suite_file.container.image, f"{path}: $.container.image")
-    for name in suite_file.suites:
+    for name, spec in suite_file.suites.items():
         if name.startswith("builtin"):
             raise InvalidFileError(
                 f"{path}: $.suites.{name}: names of ours begin so; choose another"
             )
-    for where, entry in _entries(suite_file):
-        if ".commands[" not in where and entry.workload not in available:
-            hint = codec.did_you_mean(entry.workload, available)
+        if spec.commands and spec.device != "cpu":
             raise InvalidFileError(
-                f"{path}: {where}.workload: expected a file {folder / entry.workload}.py, "
-                f"found none; {hint}"
+                f"{path}: $.suites.{name}.device: expected 'cpu' beside commands, found "
+                f"{spec.device!r}: a command is timed by the clock of the host, whatever it runs on"
             )
+        for index, entry in enumerate(spec.workloads):
+            if entry.workload not in available:
+                hint = codec.did_you_mean(entry.workload, available)
+                raise InvalidFileError(
+                    f"{path}: $.suites.{name}.workloads[{index}].workload: expected a file "
+                    f"{folder / entry.workload}.py, found none; {hint}"
+                )
+    for where, entry in _entries(suite_file):
         _check_matrix(entry, f"{path}: {where}.matrix")
         _check_world_size(entry, f"{path}: {where}")
 
@@ -266,15 +272,16 @@ def _check_world_size(entry: Entry, where: str) -> None:
 
 def _entries(suite_file: SuiteFile) -> Iterator[tuple[str, Entry]]:
     for name, spec in suite_file.suites.items():
-        for place, entry in _entries_of_suite(spec):
+        for place, entry, _ in _entries_of_suite(spec, Path()):
             yield f"$.suites.{name}.{place}", entry
 
 
-def _entries_of_suite(spec: SuiteSpec) -> Iterator[tuple[str, Entry]]:
+def _entries_of_suite(spec: SuiteSpec, folder: Path) -> Iterator[tuple[str, Entry, Path]]:
+    """Yield each entry with its place in the table of the suite, and its workload file."""
     for index, entry in enumerate(spec.workloads):
-        yield f"workloads[{index}]", entry
+        yield f"workloads[{index}]", entry, folder / f"{entry.workload}.py"
     for index, command in enumerate(spec.commands):
-        yield f"commands[{index}]", command.to_entry()
+        yield f"commands[{index}]", command.to_entry(), _COMMAND_FILE
 
 
 def _limit_tables(suite_file: SuiteFile) -> Iterator[tuple[str, dict[str, LimitEntry]]]:
@@ -325,12 +332,10 @@ def _expand(
 ) -> Iterator[tuple[PlannedWorkload, Entry]]:
     """Make one planned workload per entry and point of its matrix, in the order of the file."""
     seen: set[str] = set()
-    for place, entry in _entries_of_suite(spec):
+    for place, entry, file in _entries_of_suite(spec, folder):
         where = f"{folder / 'suite.toml'}: $.suites.{suite}.{place}"
         merged = {**suite_file.protocol, **spec.protocol, **entry.protocol, **override}
         protocol = codec.convert(merged, Protocol, name=f"{where}.protocol")
-        is_command = place.startswith("commands")
-        file = _COMMAND_FILE if is_command else folder / f"{entry.workload}.py"
         for point in _points(entry.matrix):
             identity = _identity(entry, point)
             if identity in seen:

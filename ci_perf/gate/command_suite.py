@@ -1,24 +1,17 @@
-"""A suite of one workload that runs a command: for `ci-perf check --against main -- COMMAND`.
-
-It lies outside of the repository, so that base and head are measured by the same.
-"""
+"""A suite of one workload that runs a command: for `ci-perf check --against main -- COMMAND`."""
 
 import contextlib
-import json
 import shlex
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ci_perf.errors import UsageError
-from ci_perf.measuring.command import parse_metric
+from ci_perf.gate.outside_suite import open_outside_suite, quote
 from ci_perf.model.base import COMMAND_SUITE
+from ci_perf.model.suite import parse_metric
 
-# Files that git does not know are the head's alone; a package in src/ is found on both sides.
-_PYTHON_PATH = "src"
-_SUITE = """schema_version = 1
-{first}
+_SUITE = """
 [suites.command]
 device = "cpu"
 [[suites.command.commands]]
@@ -62,27 +55,7 @@ def open_command(
         parse_metric(metric)
     except ValueError as error:
         raise UsageError(f"--metric: {error}") from None
-    with tempfile.TemporaryDirectory(prefix="ci-perf-command-") as name:
-        folder = Path(name)
-        first = [f'python_path = ["{_PYTHON_PATH}"]'] if (root / _PYTHON_PATH).is_dir() else []
-        first += [f"setup = {{ command = {_quote(setup)} }}"] if setup else []
-        text = _SUITE.format(
-            first="\n".join(first),
-            command=_quote(shlex.join(command)),
-            metric=_quote(metric),
-            skip=skip,
-        )
-        (folder / "suite.toml").write_text(text, encoding="utf-8")
-        yield {
-            **options,
-            "suite": COMMAND_SUITE,
-            "workloads": folder,
-            "baselines": folder / "baselines",
-            "all_workloads": True,
-            "explain_s": 0.0,
-        }
-
-
-def _quote(text: str) -> str:
-    """Spell a text for TOML, whose basic strings are those of JSON."""
-    return json.dumps(text, ensure_ascii=False)
+    text = _SUITE.format(command=quote(shlex.join(command)), metric=quote(metric), skip=skip)
+    without = {**options, "explain_s": 0.0}  # only the clock watches a command
+    with open_outside_suite(COMMAND_SUITE, text, without, root=root, setup=setup) as prepared:
+        yield prepared

@@ -187,16 +187,18 @@ def _compiles(process: Process, compiles: CompileCounts, step_s: float) -> Numbe
         metrics.GRAPHS.name: float(compiles.graphs),
         metrics.GRAPH_BREAKS.name: float(compiles.graph_breaks),
         metrics.RECOMPILES.name: float(compiles.recompiles),
-        **_first_step(process.phases.first_step_s, compiles, step_s),
+        **_first_step(process, compiles, step_s),
     }
 
 
-def _first_step(first_s: float, compiles: CompileCounts, step_s: float) -> Numbers:
+def _first_step(process: Process, compiles: CompileCounts, step_s: float) -> Numbers:
     """Tell a first step that compiled from one that did not: one takes minutes, one takes none.
 
-    With filled caches the first step of compiled code is a first step as any other, too.
+    With filled caches the first step of compiled code is a first step as any other, too. Where
+    nothing warms up, each step is a program of its own, and says nothing of its compilation.
     """
-    if compiles.graphs == 0:
+    first_s = process.phases.first_step_s
+    if compiles.graphs == 0 or process.warmup.steps == 0:
         return {metrics.FIRST_STEP.name: first_s}
     extra_s = max(0.0, first_s - step_s)
     if compiles.cache == "empty":

@@ -22,6 +22,7 @@ import msgspec
 from ci_perf.measuring.server import Server, find_free_port
 from ci_perf.model.process import WorkerResult
 from ci_perf.model.step_report import REPORT_VARIABLE, StepReport
+from ci_perf.model.suite import parse_metric
 from ci_perf.system import files
 from ci_perf.workload import Context, Workload
 
@@ -31,7 +32,6 @@ _OF_ENTRY = {"command", "metric", "skip", "require", "server", "ready", "ready_s
 # What a text of the entry may name, and the file of a run.
 _PLACE = re.compile(r"\{([A-Za-z0-9_-]+)\}")
 _OUTPUT = "{output}"
-_UNITS_S = {"s": 1.0, "ms": 1e-3, "us": 1e-6}
 
 
 def build(context: Context) -> Workload:
@@ -168,7 +168,9 @@ class RepeatedCommand:
             return result
         process = result.process
         memory = msgspec.structs.replace(process.memory, device=report.device_memory)
-        process = msgspec.structs.replace(process, memory=memory, compiles=report.compiles)
+        process = msgspec.structs.replace(
+            process, memory=memory, compiles=report.compiles or process.compiles
+        )
         return msgspec.structs.replace(
             result, items_per_step=report.items_per_step, item_unit="item", process=process
         )
@@ -190,23 +192,3 @@ def _read_time(text: str, line: str) -> float:
     if not 0 < time < math.inf:
         raise RuntimeError(f"expected a time above 0, found {text!r} in {line.strip()!r}")
     return time
-
-
-def parse_metric(metric: str) -> tuple[re.Pattern[str] | None, float]:
-    """Return the pattern of "step_ms=iter .*time ([0-9.]+)ms", and its unit in seconds.
-
-    An empty text has none. Raises ValueError: no such form, unit or pattern.
-    """
-    if not metric:
-        return None, 1.0
-    name, equals, text = metric.partition("=")
-    unit = name.rpartition("_")[2]
-    if not equals or unit not in _UNITS_S:
-        raise ValueError(f"expected NAME_s=REGEX, NAME_ms=REGEX or NAME_us=REGEX, found {metric!r}")
-    try:
-        pattern = re.compile(text)
-    except re.error as error:
-        raise ValueError(f"expected a regular expression, found {text!r}: {error}") from None
-    if pattern.groups != 1:
-        raise ValueError(f"expected one group, which is the time, found {text!r}")
-    return pattern, _UNITS_S[unit]

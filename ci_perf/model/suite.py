@@ -238,6 +238,29 @@ class Entry(Struct, frozen=True, kw_only=True):
     protocol: dict[str, Scalar] = {}
 
 
+_UNITS_S = {"s": 1.0, "ms": 1e-3, "us": 1e-6}
+
+
+def parse_metric(metric: str) -> tuple[re.Pattern[str] | None, float]:
+    """Return the pattern of "step_ms=iter .*time ([0-9.]+)ms", and its unit in seconds.
+
+    An empty text has none. Raises ValueError: no such form, unit or pattern.
+    """
+    if not metric:
+        return None, 1.0
+    name, equals, text = metric.partition("=")
+    unit = name.rpartition("_")[2]
+    if not equals or unit not in _UNITS_S:
+        raise ValueError(f"expected NAME_s=REGEX, NAME_ms=REGEX or NAME_us=REGEX, found {metric!r}")
+    try:
+        pattern = re.compile(text)
+    except re.error as error:
+        raise ValueError(f"expected a regular expression, found {text!r}: {error}") from None
+    if pattern.groups != 1:
+        raise ValueError(f"expected one group, which is the time, found {text!r}")
+    return pattern, _UNITS_S[unit]
+
+
 class CommandEntry(Struct, frozen=True, kw_only=True):
     """One command of a suite, such as the load client of a server, spread over a matrix.
 
@@ -260,6 +283,16 @@ class CommandEntry(Struct, frozen=True, kw_only=True):
     inputs: tuple[InputPattern, ...] = ()
     limits: dict[str, LimitEntry] = {}
     protocol: dict[str, Scalar] = {}
+
+    def __post_init__(self) -> None:
+        """Refuse patterns that cannot be read, before anything is launched."""
+        parse_metric(self.metric)
+        try:
+            re.compile(self.require)
+        except re.error as error:
+            raise ValueError(
+                f"require: expected a regular expression, found {self.require!r}: {error}"
+            ) from None
 
     def to_entry(self) -> Entry:
         """Return the entry of a workload that runs the command."""

@@ -389,3 +389,31 @@ def test_where_no_suite_is_named_it_is_smoke_or_the_only_one(folder, names, chos
     else:
         with pytest.raises(UsageError, match=chosen):
             suite.choose(folder)
+
+
+COMMAND = "[[suites.smoke.commands]]\nname = 'serve'\ncommand = 'echo {rate}'\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (COMMAND, r"\$\.suites\.smoke\.device: expected 'cpu' beside commands, found 'auto'"),
+        (f"{COMMAND}metric = 'x'", r"commands\[0\]: expected NAME_s=REGEX.*found 'x'"),
+        (f"{COMMAND}metric = 't_ms=('", r"commands\[0\]: expected a regular expression"),
+        (f"{COMMAND}require = '('", r"commands\[0\]: require: expected a regular expression"),
+        (f"{COMMAND}comand = 'x'", r"commands\[0\]: unknown key 'comand'; did you mean 'command'"),
+        (f"{COMMAND}limits = {{step_tme = 1}}", r"commands\[0\]\.limits: unknown metric"),
+    ],
+)
+def test_a_mistake_in_a_command_is_told_before_anything_is_launched(folder, text, message):
+    with pytest.raises(InvalidFileError, match=message):
+        plan(folder, text)
+
+
+def test_a_command_is_a_workload_for_each_value_of_its_matrix(folder):
+    text = f"suites.smoke.device = 'cpu'\n{COMMAND}matrix = {{rate = [1, 4]}}"
+
+    made = plan(folder, text).workloads
+
+    assert [each.id for each in made] == ["serve.rate=1", "serve.rate=4"]
+    assert {Path(each.file).name for each in made} == {"command.py"}

@@ -31,15 +31,8 @@ class HuggingFaceCallback(TrainerCallback):  # type: ignore[misc]  # untyped, se
         if self._recorder is not None and self._recorder.end():
             control.should_training_stop = True
 
-    def on_log(
-        self,
-        args: Any,  # noqa: ANN401  the trainer's
-        state: Any,  # noqa: ANN401
-        control: Any,  # noqa: ANN401
-        logs: dict[str, Any] | None = None,
-        **others: Any,  # noqa: ANN401
-    ) -> None:
+    def on_log(self, *_: Any, logs: dict[str, Any] | None = None, **others: Any) -> None:  # noqa: ANN401  the trainer's
         """Keep the loss that is logged."""
-        del args, state, control, others
+        del others
         if logs and "loss" in logs:
             record(loss=logs["loss"])

@@ -36,16 +36,9 @@ class LightningCallback(_find_callback()):  # type: ignore[misc]  # its base is 
         if self._recorder is not None:
             self._recorder.begin()
 
-    def on_train_batch_end(
-        self,
-        trainer: Any,  # noqa: ANN401  Lightning's
-        module: Any,  # noqa: ANN401
-        outputs: Any,  # noqa: ANN401
-        batch: Any,  # noqa: ANN401
-        batch_idx: int,
-    ) -> None:
+    def on_train_batch_end(self, trainer: Any, module: Any, outputs: Any, *_: Any) -> None:  # noqa: ANN401  Lightning's
         """End a step, and the training after the last one."""
-        del module, batch, batch_idx
+        del module
         if self._recorder is None:
             return
         loss = outputs.get("loss") if isinstance(outputs, dict) else outputs

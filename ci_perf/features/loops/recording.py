@@ -32,7 +32,7 @@ class StepRecorder:
         for name, value, least in (("warmup", warmup, 1), ("steps", steps, 1)):
             if value < least:
                 raise ValueError(f"{name}: expected a number from {least} on, found {value!r}")
-        self._path = path
+        self._path, self._process = path, os.getpid()
         self._warmup, self._steps, self._items = warmup, steps, items
         self._ended = 0
         self._times_s: list[float] = []
@@ -67,7 +67,8 @@ class StepRecorder:
     def record_loss(self, loss: object) -> None:
         """Keep a loss, a number or a tensor of one; it is read when the loop has ended."""
         if not self.is_done and len(self._losses) < _MOST_LOSSES:
-            self._losses.append(loss.detach() if hasattr(loss, "detach") else loss)
+            # A copy: a tensor may be changed in place before the loop has ended.
+            self._losses.append(loss.detach().clone() if hasattr(loss, "detach") else loss)
 
     def _read(self) -> Any:  # noqa: ANN401  an event of torch, or seconds
         """Return a moment: an event in the stream of a GPU in use, else the time of the host.
@@ -95,8 +96,9 @@ class StepRecorder:
         self._write()
 
     def _write(self) -> None:
-        """Write what there is, once; of several ranks, the first one does."""
-        if os.environ.get("RANK", "0") not in {"", "0"} or self._path.exists():
+        """Write what there is, once: the first of several ranks does, and no fork of it."""
+        is_first = os.environ.get("RANK", "0") in {"", "0"} and os.getpid() == self._process
+        if not is_first or self._path.exists():
             return
         report = StepReport(
             asked=self._warmup + self._steps,

@@ -121,7 +121,6 @@ class BenchmarkFixture:
     stats = None
     enabled = False
     disabled = True
-    has_error = False
 
     def __init__(self, node: Any, measure: Measure) -> None:  # noqa: ANN401  an item of pytest
         self.name = node.name

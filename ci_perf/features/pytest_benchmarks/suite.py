@@ -1,23 +1,17 @@
-"""A suite of the benchmarks that pytest finds: for `ci-perf check --against main --pytest PATH`.
-
-It lies outside of the repository, so that base and head are measured by the same.
-"""
+"""A suite of the benchmarks that pytest finds: for `ci-perf check --against main --pytest PATH`."""
 
 import contextlib
 import importlib.util
-import json
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ci_perf.errors import UsageError
 from ci_perf.features.pytest_benchmarks.collected import CollectedTest, collect_tests, name_tests
+from ci_perf.gate.outside_suite import find_python_path, open_outside_suite, quote
 
 SUITE = "builtin:pytest"
 _NEEDED = ("pytest", "greenlet")
-# Files that git does not know are the head's alone; a package in src/ is found on both sides.
-_PYTHON_PATH = "src"
 _WORKLOAD = '''"""Run a benchmark of pytest."""
 from ci_perf.features.pytest_benchmarks.workload import build
 '''
@@ -48,30 +42,19 @@ def open_tests(
             "'ci-perf[pytest]'"
         )
     inside = [_spell_below(root, path) for path in ([paths] if isinstance(paths, str) else paths)]
-    python_path = [_PYTHON_PATH] if (root / _PYTHON_PATH).is_dir() else []
-    tests = collect_tests(root, python_path, inside)
+    tests = collect_tests(root, find_python_path(root), inside)
     benchmarks = [test for test in tests if test.outcome not in _LEFT_OUT]
     if not benchmarks:
         raise UsageError(
             f"--pytest: expected a test with the fixture or the marker `benchmark` in "
             f"{', '.join(inside)}, found {'; '.join(_list_left_out(tests))}"
         )
-    with tempfile.TemporaryDirectory(prefix="ci-perf-pytest-") as name:
-        folder = Path(name)
-        (folder / "test.py").write_text(_WORKLOAD, encoding="utf-8")
-        text = _spell_suite(benchmarks, name_tests([t.node for t in benchmarks], inside))
-        first = f"python_path = {json.dumps(python_path)}\n"
-        first += f"setup = {{ command = {json.dumps(setup)} }}\n" if setup else ""
-        (folder / "suite.toml").write_text(f"schema_version = 1\n{first}{text}", encoding="utf-8")
-        for line in _list_left_out(tests):
-            notify(f"note: {line}")
-        yield {
-            **options,
-            "suite": SUITE,
-            "workloads": folder,
-            "baselines": folder / "baselines",
-            "all_workloads": True,
-        }
+    for line in _list_left_out(tests):
+        notify(f"note: {line}")
+    text = _spell_suite(benchmarks, name_tests([t.node for t in benchmarks], inside))
+    files = {"test.py": _WORKLOAD}
+    with open_outside_suite(SUITE, text, options, root=root, setup=setup, files=files) as prepared:
+        yield prepared
 
 
 def _spell_below(root: Path, path: str) -> str:
@@ -84,16 +67,16 @@ def _spell_below(root: Path, path: str) -> str:
 
 
 def _spell_suite(tests: Sequence[CollectedTest], names: Mapping[str, str]) -> str:
-    """Return the suite of these tests as TOML, whose basic strings are those of JSON."""
+    """Return the suite of these tests as TOML."""
     # Without baselines, launches of the head alone decide nothing: pairs do.
     lines = ["[suites.pytest]", "[suites.pytest.protocol]", "processes = 1"]
     for test in tests:
-        fails = f", fails = {json.dumps(test.reason)}" if test.outcome == "failed" else ""
+        fails = f", fails = {quote(test.reason)}" if test.outcome == "failed" else ""
         lines += [
             "[[suites.pytest.workloads]]",
             'workload = "test"',
-            f"name = {json.dumps(names[test.node])}",
-            f"parameters = {{ node = {json.dumps(test.node)}{fails} }}",
+            f"name = {quote(names[test.node])}",
+            f"parameters = {{ node = {quote(test.node)}{fails} }}",
         ]
     return "\n".join(lines) + "\n"
 

@@ -127,3 +127,21 @@ def test_compiled_graphs_are_counted_where_torch_compiles(tmp_path):
 def test_of_several_ranks_the_first_one_reports(tmp_path):
     assert run(tmp_path, RANK="1")[1] is None
     assert run(tmp_path, RANK="0")[1].ended == 7
+
+
+def test_a_fork_of_the_program_reports_nothing(tmp_path):
+    """It would end before the loop, and leave its own half of a report."""
+    fork = "import os\n        if not done and os.fork() == 0: raise SystemExit\n"
+
+    done, report = run(tmp_path, f"{fork}        os.wait() if not done else None")
+
+    assert done.returncode == 0, done.stderr
+    assert (report.ended, len(report.steps_s)) == (7, 5)
+
+
+def test_a_loss_is_kept_as_it_was(tmp_path):
+    body = "import torch; loss = torch.ones(1); ci_perf.record(loss=loss); loss *= 5"
+
+    _, report = run(tmp_path, body)
+
+    assert set(report.losses) == {1.0}

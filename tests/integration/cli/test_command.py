@@ -105,8 +105,6 @@ def test_a_command_that_fails_says_why(repository, command, said):
         (("--against", "main", "--runner", "docker", "--", "true"), "expected --runner local"),
         (("--against", "main", "--skip", "3"), "expected -- COMMAND behind all options"),
         (("--against", "main", "--metric", "x", "--", "true"), "--metric: expected NAME_s=REGEX"),
-        (("--against", "main", "--metric", "x_s=(", "--", "true"), "a regular expression"),
-        (("--against", "main", "--metric", "x_s=a", "--", "true"), "one group, which is the time"),
     ],
 )
 def test_wrong_use_is_told(repository, arguments, said):

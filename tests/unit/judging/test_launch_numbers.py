@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ci_perf.judging import launch_numbers
-from ci_perf.model.process import Ranks, StepPhase, StepPhases, Work
+from ci_perf.model.process import Ranks, StepPhase, StepPhases, Warmup, Work
 from ci_perf.model.run import Pair, Paired
 from tests.runs import (
     GPU,
@@ -125,6 +125,15 @@ def test_a_first_step_that_compiles_is_another_metric_than_one_that_does_not(
 
     names = {"first_step_s", "compile_cold_s", "compile_warm_s"}
     assert {name: found[name] for name in names & found.keys()} == expected
+
+
+def test_the_first_run_of_a_command_says_nothing_of_its_compilation():
+    compiled = a_process(step_s=0.5, first_step_s=30.0, graphs=2)
+    fresh = msgspec.structs.replace(compiled, warmup=Warmup(steps=0, stopped="stable"))
+    found = launch_numbers.of_process(fresh)
+
+    assert "compile_cold_s" not in found
+    assert found["first_step_s"] == 30.0
 
 
 def test_a_first_step_shorter_than_the_others_took_no_time_to_compile():

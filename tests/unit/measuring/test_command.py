@@ -8,7 +8,7 @@ import pytest
 
 from ci_perf.measuring import command, timing
 from ci_perf.measuring.device import CpuDevice, ReportedSteps
-from ci_perf.model.suite import Protocol
+from ci_perf.model.suite import Protocol, parse_metric
 from ci_perf.workload import Context
 
 
@@ -46,7 +46,7 @@ def test_a_program_without_a_metric_reports_nothing():
     ("unit", "seconds"), [("step_s", 2.0), ("a_step_ms", 2e-3), ("x_us", 2e-6)]
 )
 def test_the_name_of_a_metric_ends_in_its_unit(unit, seconds):
-    _, unit_s = command.parse_metric(f"{unit}=(.)")
+    _, unit_s = parse_metric(f"{unit}=(.)")
 
     assert 2 * unit_s == pytest.approx(seconds)
 
