@@ -58,7 +58,8 @@ class Feature:
 
     ``commands`` by name; ``functions`` of the Python API, as `ci_perf.NAME`; ``documents`` of which
     `ci-perf schema` writes the JSON Schema; ``launchers`` by what `--runner` calls them;
-    ``sources`` by their option of `ci-perf check`.
+    ``sources`` by their option of `ci-perf check`; ``formats`` that `reads` may name, each with a
+    function from a path to `Reading` by name, which raises ValueError.
     """
 
     commands: Mapping[str, FeatureCommand] = field(default_factory=dict)
@@ -66,6 +67,7 @@ class Feature:
     documents: Mapping[str, str] = field(default_factory=dict)
     launchers: Mapping[str, FeatureLauncher] = field(default_factory=dict)
     sources: Mapping[str, FeatureSource] = field(default_factory=dict)
+    formats: Mapping[str, str] = field(default_factory=dict)
 
 
 @functools.cache
@@ -100,6 +102,12 @@ def find_sources() -> dict[str, FeatureSource]:
     """Return what all features measure in the place of a suite, by the name of its option."""
     every = [feature.sources for feature in find_features().values()]
     return {name: each for sources in every for name, each in sources.items()}
+
+
+def find_formats() -> dict[str, str]:
+    """Return the functions that read what benchmarks write, by the name of the format."""
+    every = [feature.formats for feature in find_features().values()]
+    return {name: each for formats in every for name, each in formats.items()}
 
 
 def find_function(name: str) -> Any:  # noqa: ANN401  any function of the Python API

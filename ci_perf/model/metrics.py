@@ -1,6 +1,7 @@
 """The metrics that ci-perf knows: unit, direction and what kind of number each is."""
 
 from enum import Enum
+from typing import Literal
 
 from ci_perf.model.base import Struct
 
@@ -34,6 +35,11 @@ class Kind(Enum):
     DEVICE_MEMORY = "device_memory"  # the allocator's own count: exact but for its rounding
     COUNT = "count"  # exact
     RECORD = "record"  # never judged: it explains the others
+
+
+# What a user's own metric may be: a time or a tail of times (s), a rate (higher is better), bytes,
+# an exact count of which less is better, or an exact score of which more is.
+OwnKind = Literal["time", "tail", "rate", "bytes", "count", "score"]
 
 
 class Better(Enum):

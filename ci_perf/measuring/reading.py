@@ -1,0 +1,17 @@
+"""A number of the user's own that a program has written, before it is a metric."""
+
+from dataclasses import dataclass
+
+from ci_perf.model.metrics import OwnKind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """Values of one quantity in one run of a program, in the order in which they were written.
+
+    ``values`` are in seconds, bytes, items per second or counts, as ``kind`` says. Without a kind
+    they are in the unit of the program, and suite.toml has to declare one.
+    """
+
+    values: tuple[float, ...]
+    kind: OwnKind | None = None
