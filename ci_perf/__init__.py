@@ -82,6 +82,7 @@ def check(
     command: Sequence[str] = (),
     metric: str = "",
     skip: int = 0,
+    reads: str = "",
     setup: str = "",
     fail_on: "FailOn | None" = None,
     notify: Notify | None = None,
@@ -95,8 +96,9 @@ def check(
     earlier runs (`add`, or files) count for the same commits. `checks_before` checks of the pull
     request share the chance of an alarm. A `command` is measured in the place of a suite:
     `command=["python", "train.py"]`, with the step times that it prints by `metric` ("step_ms=iter
-    .*time ([0-9.]+)ms") after the first `skip`, once `setup` has made each side ready. So are the
-    benchmarks of `pytest`: paths of test files or folders.
+    .*time ([0-9.]+)ms") after the first `skip`, or the numbers that it writes in a format by
+    `reads` ("vllm"), once `setup` has made each side ready. So are the benchmarks of `pytest`:
+    paths of test files or folders.
     """
     from ci_perf.gate import arguments, check, check_fail_on, sources
     from ci_perf.session import Listener
@@ -106,7 +108,14 @@ def check(
     top = arguments.root_of(root)
     asked = {"suite": suite, **options}
     with sources.open_source(
-        top, asked, command=command, metric=metric, skip=skip, setup=setup, notify=say
+        top,
+        asked,
+        command=command,
+        metric=metric,
+        skip=skip,
+        reads=reads,
+        setup=setup,
+        notify=say,
     ) as by:
         measuring = arguments.measure_options(root, by)
         return check.check(measuring, fail_on=fail_on, notify=say, listener=heard)

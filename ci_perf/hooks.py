@@ -59,7 +59,7 @@ class Feature:
     ``commands`` by name; ``functions`` of the Python API, as `ci_perf.NAME`; ``documents`` of which
     `ci-perf schema` writes the JSON Schema; ``launchers`` by what `--runner` calls them;
     ``sources`` by their option of `ci-perf check`; ``formats`` that `reads` may name, each with a
-    function from a path to `Reading` by name, which raises ValueError.
+    function from a path to `WrittenNumbers` by name, which raises ValueError.
     """
 
     commands: Mapping[str, FeatureCommand] = field(default_factory=dict)

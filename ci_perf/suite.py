@@ -11,12 +11,14 @@ from pathlib import Path
 
 import msgspec
 
+from ci_perf import hooks
 from ci_perf.errors import InvalidFileError, UsageError
 from ci_perf.judging import launch_numbers, policy
 from ci_perf.model import codec, container, metrics
 from ci_perf.model.base import OUTSIDE_SUITES, Scalar
 from ci_perf.model.environment import Software
 from ci_perf.model.suite import (
+    READS_TEXT,
     Entry,
     Limit,
     LimitChange,
@@ -27,6 +29,7 @@ from ci_perf.model.suite import (
     Protocol,
     SuiteFile,
     SuiteSpec,
+    find_limit,
     is_selected,
 )
 from ci_perf.system import files
@@ -208,7 +211,8 @@ def _check(suite_file: SuiteFile, folder: Path, path: Path) -> None:
     """Check what the types cannot: names of metrics, protocol settings and workload files."""
     available = _find_workloads(folder)
     for where, table in _limit_tables(suite_file):
-        _check_keys(table, _LIMITED, f"{path}: {where}.limits", "metric")
+        own = {metric.name for metric in metrics.find_own(table)}
+        _check_keys(table.keys() - own, _LIMITED, f"{path}: {where}.limits", "metric")
     for where, settings in _protocol_tables(suite_file):
         _check_keys(settings, _PROTOCOL_KEYS, f"{path}: {where}.protocol", "setting")
     _check_keys(suite_file.environment.hard, _SOFT_FACTS, f"{path}: $.environment.hard", "fact")
@@ -223,6 +227,10 @@ def _check(suite_file: SuiteFile, folder: Path, path: Path) -> None:
                 f"{path}: $.suites.{name}.device: expected 'cpu' beside commands, found "
                 f"{spec.device!r}: a command is timed by the clock of the host, whatever it runs on"
             )
+        for index, command in enumerate(spec.commands):
+            where = f"{path}: $.suites.{name}.commands[{index}].reads"
+            known = [READS_TEXT, *hooks.find_formats()]
+            _check_keys(filter(None, [command.reads.partition(":")[0]]), known, where, "format")
         for index, entry in enumerate(spec.workloads):
             if entry.workload not in available:
                 hint = codec.did_you_mean(entry.workload, available)
@@ -424,12 +432,19 @@ def _changed(
         name: entry if isinstance(entry, LimitChange) else LimitChange(limit=entry)
         for name, entry in entries.items()
     }
-    for name, change in _with_cpu_time(changes).items():
+    # A kind of own metrics comes before one of them, which begins with what is said of its kind.
+    for name, change in sorted(_with_cpu_time(changes).items(), key=lambda each: "." in each[0]):
         try:
-            after[name] = change.of(before.get(name, Limit()), metrics.BY_NAME.get(name))
+            known = find_limit(after, name) or Limit()
+            after[name] = change.of(known, metrics.find_metric(_spell_kind(name)))
         except ValueError as error:
             raise InvalidFileError(f"{where}.{name}: {error}") from None
     return after
+
+
+def _spell_kind(name: str) -> str:
+    """Spell the limit of a kind of own metrics as that of one of them; any other as it is."""
+    return f"{name}.any" if name in metrics.OWN_KINDS else name
 
 
 def _with_cpu_time(changes: Mapping[str, LimitChange]) -> dict[str, LimitChange]:

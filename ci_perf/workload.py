@@ -64,7 +64,10 @@ class Workload:
 
     ``is_fresh``: each step is a program of its own, so nothing warms up, and only the clock watches
     it. ``reported_s`` returns the step times, in seconds, that the latest step has reported itself:
-    they stand for it, unless there are none. ``add_report`` adds to the result of the launch what
+    they stand for it, unless there are none. ``metrics`` returns numbers of your own, by names that
+    begin with their kind: "time.ttft" and "tail.ttft_p99" in seconds, "rate.tokens" per second,
+    "bytes.cache", "count.misses" and "score.accuracy", which are exact. It is called after the
+    timed region. ``add_report`` adds to the result of the launch what
     else was reported.
     """
 
@@ -81,4 +84,5 @@ class Workload:
     local_step: Callable[[], object] | None = None
     is_fresh: bool = False
     reported_s: Callable[[], Sequence[float]] | None = None
+    metrics: Callable[[], Mapping[str, float]] | None = None
     add_report: "Callable[[WorkerResult], WorkerResult] | None" = None

@@ -3,7 +3,7 @@
 import difflib
 import json
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePath
 
 import msgspec
@@ -101,7 +101,9 @@ def read_anywhere(file: Path) -> Baseline:
 def check_session(session: RecordedSession, where: str) -> None:
     """Check the names and ranges of one session. Raises InvalidFileError that begins so."""
     for name in session.epochs:
-        _check_name(name, _JUDGED, f"{where}.epochs")
+        if name not in _JUDGED and not metrics.find_own([name]):
+            hint = codec.did_you_mean(name, list(_JUDGED))
+            raise InvalidFileError(f"{where}.epochs: unknown metric {name!r}; {hint}")
     for i, numbers in enumerate(session.processes):
         _check(numbers, f"{where}.processes[{i}]")
     for name, seconds in session.canaries.items():
@@ -165,7 +167,8 @@ def write_calibration(root: Path, calibration: Calibration) -> Path:
 
 def headline(baseline: Baseline) -> Numbers:
     """Return the centre of each judged metric in its epoch, for the reviewer of a diff."""
-    sessions = {metric: _current(baseline, metric.name) for metric in metrics.JUDGED}
+    judged = metric_values.find_judged(baseline.sessions)
+    sessions = {metric: _current(baseline, metric.name) for metric in judged}
     return {
         metric.name: _rounded(
             metric.name, metric_values.centre(metric.kind, values), HEADLINE_DIGITS
@@ -276,9 +279,12 @@ def _age(session: RecordedSession) -> tuple[int, str]:
 
 def _check(numbers: Numbers, where: str) -> None:
     for name, value in numbers.items():
-        _check_name(name, metrics.BY_NAME, where)
+        metric = metrics.find_metric(name)
+        if metric is None:
+            hint = codec.did_you_mean(name, list(metrics.BY_NAME))
+            raise InvalidFileError(f"{where}: unknown metric {name!r}; {hint}")
         # Metrics with an interval are judged by their logarithms.
-        zero = metrics.BY_NAME[name].kind not in KIND_OF
+        zero = metric.kind not in KIND_OF
         _check_range(value, f"{where}.{name}", zero=zero)
 
 
@@ -298,12 +304,6 @@ def _check_headline(baseline: Baseline, where: str) -> None:
     )
 
 
-def _check_name(name: str, known: Collection[str], where: str) -> None:
-    if name not in known:
-        hint = codec.did_you_mean(name, list(known))
-        raise InvalidFileError(f"{where}: unknown metric {name!r}; {hint}")
-
-
 def _check_range(value: float, where: str, *, zero: bool) -> None:
     if not (zero and value == 0) and not SMALLEST <= value <= LARGEST:
         expected = f"a number > 0{' or 0' if zero else ''}, up to {LARGEST:g}"
@@ -312,7 +312,7 @@ def _check_range(value: float, where: str, *, zero: bool) -> None:
 
 def _rounded(name: str, value: float, digits: int) -> float:
     """Round to significant digits; what is counted keeps them all where it is larger."""
-    known = metrics.BY_NAME.get(name)
+    known = metrics.find_metric(name)
     if value == 0 or (known and known.unit in _WHOLE and value >= 10**digits):
         return float(round(value))
     return float(f"{value:.{digits}g}")

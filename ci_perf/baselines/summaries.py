@@ -167,7 +167,8 @@ def _read(file: Path) -> Baseline | None:
 
 def _accepted(before: Baseline | None, after: Baseline) -> tuple[str, ...]:
     known = {session.run for session in before.sessions} if before else set()
-    names = (*(metric.name for metric in metrics.JUDGED), metrics.FINGERPRINT)
+    judged = metric_values.find_judged(after.sessions)
+    names = (*(metric.name for metric in judged), metrics.FINGERPRINT)
     if before is None or known.isdisjoint(session.run for session in after.sessions):
         return names
     return tuple(

@@ -84,6 +84,13 @@ def _add_sources(command: Any) -> Any:  # noqa: ANN401  what click decorates
     help="With --metric: how many times at the beginning do not count.",
 )
 @click.option(
+    "--reads",
+    default="",
+    metavar="FORMAT[:FILE]",
+    help="With -- COMMAND: the format of the numbers that the command writes to {output}, or to "
+    "FILE: vllm, hyperfine, pytest-benchmark, …",
+)
+@click.option(
     "--setup",
     default="",
     metavar="COMMAND",
@@ -105,6 +112,7 @@ def check_command(
     measuring: dict[str, Any],
     metric: str,
     skip: int,
+    reads: str,
     setup: str,
     fail_on: FailOn | None,
     output: Path,
@@ -137,6 +145,7 @@ def check_command(
         command=click.get_current_context().meta.get("command", ()),
         metric=metric,
         skip=skip,
+        reads=reads,
         setup=setup,
         output=output,
         fail_on=fail_on,

@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ci_perf import hooks
 from ci_perf.errors import UsageError
 from ci_perf.gate.outside_suite import open_outside_suite, quote
 from ci_perf.model.base import COMMAND_SUITE
-from ci_perf.model.suite import parse_metric
+from ci_perf.model.suite import check_reads, parse_metric
 
 _SUITE = """
 [suites.command]
@@ -19,6 +20,7 @@ name = "command"
 command = {command}
 metric = {metric}
 skip = {skip}
+reads = {reads}
 protocol = {{ processes = 1 }}
 """
 
@@ -31,6 +33,7 @@ def open_command(
     *,
     metric: str,
     skip: int,
+    reads: str,
     setup: str,
 ) -> Iterator[Mapping[str, Any]]:
     """Provide options of a measurement with a command in the place of a suite, within.
@@ -55,7 +58,25 @@ def open_command(
         parse_metric(metric)
     except ValueError as error:
         raise UsageError(f"--metric: {error}") from None
-    text = _SUITE.format(command=quote(shlex.join(command)), metric=quote(metric), skip=skip)
+    _check_reads(reads, command)
+    texts = {"command": shlex.join(command), "metric": metric, "reads": reads}
+    quoted = {name: quote(text) for name, text in texts.items()}
+    text = _SUITE.format(skip=skip, **quoted)
     without = {**options, "explain_s": 0.0}  # only the clock watches a command
     with open_outside_suite(COMMAND_SUITE, text, without, root=root, setup=setup) as prepared:
         yield prepared
+
+
+def _check_reads(reads: str, command: Sequence[str]) -> None:
+    """Raise UsageError: an unknown format, or none that needs no table of metrics."""
+    name = reads.partition(":")[0]
+    known = [each for each in hooks.find_formats() if each != "json"]
+    if reads and name not in known:
+        raise UsageError(
+            f"--reads: expected FORMAT[:FILE] with one of {', '.join(sorted(known))}, found "
+            f"{reads!r}; a table of metrics in suite.toml reads any JSON and text"
+        )
+    try:
+        check_reads(reads, " ".join(command))
+    except ValueError as error:
+        raise UsageError(f"--{error}") from None

@@ -19,6 +19,7 @@ def open_source(
     command: Sequence[str] = (),
     metric: str = "",
     skip: int = 0,
+    reads: str = "",
     setup: str = "",
     notify: Callable[[str], object],
 ) -> Iterator[Mapping[str, Any]]:
@@ -33,8 +34,10 @@ def open_source(
     called = [*asked, *(["-- COMMAND"] if command else [])]
     if len(called) > 1:
         raise UsageError(f"expected one of {', '.join(called)}, found {len(called)}")
-    if (metric or skip) and not command:
-        raise UsageError("--metric, --skip: expected -- COMMAND behind all options, found none")
+    if (metric or skip or reads) and not command:
+        raise UsageError(
+            "--metric, --skip, --reads: expected -- COMMAND behind all options, found none"
+        )
     if not called:
         if setup:
             raise UsageError("--setup: expected -- COMMAND behind all options, found none")
@@ -45,7 +48,9 @@ def open_source(
     if (kind := getattr(rest.get("runner"), "kind", LOCAL)) != LOCAL:
         raise UsageError(f"{called[0]}: expected --runner {LOCAL}, found {kind}")
     if command:
-        opened = open_command(root, command, rest, metric=metric, skip=skip, setup=setup)
+        opened = open_command(
+            root, command, rest, metric=metric, skip=skip, reads=reads, setup=setup
+        )
     else:
         ((_, name),) = asked.items()
         opened = hooks.load(sources[name].open)(

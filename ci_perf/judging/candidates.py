@@ -14,7 +14,7 @@ from ci_perf.judging.screen import Known
 from ci_perf.model import metrics
 from ci_perf.model.comparison import Change, Code, Verdict
 from ci_perf.model.metrics import Better, Kind, Metric
-from ci_perf.model.suite import Limit
+from ci_perf.model.suite import Limit, find_limit
 from ci_perf.model.summary import Numbers, PairedNumbers, Subject
 
 
@@ -154,9 +154,10 @@ def of_workload(
     other packages than the history had. A count that is zero everywhere is no candidate: nothing
     is compiled here.
     """
-    for metric in metrics.JUDGED:
+    for metric in metric_values.find_judged(head.sessions):
         sessions = metric_values.of_current_epoch(head, metric)
-        if metric.name not in limits or not sessions:
+        limit = find_limit(limits, metric.name)
+        if limit is None or not sessions:
             continue
         chosen = nodes.sessions_for(base.sessions if base else (), head.sessions[-1].node, metric)
         history = metric_values.history_of(chosen.sessions, metric)
@@ -170,7 +171,7 @@ def of_workload(
         yield Candidate(
             workload=head.workload,
             metric=metric,
-            limit=limits[metric.name],
+            limit=limit,
             history=known,
             head=values,
             pairs=pairs,
@@ -199,8 +200,8 @@ def _have_other_tasks(head: Subject) -> bool:
 
 def known_beforehand(base: Subject, limits: dict[str, Limit]) -> Iterator[Known]:
     """Yield what the history knows of the noisy metrics that gate, before the head is launched."""
-    for metric in metrics.JUDGED:
-        limit = limits.get(metric.name)
+    for metric in metric_values.find_judged(base.sessions):
+        limit = find_limit(limits, metric.name)
         history = metric_values.history(base, metric)
         if metric.kind not in KIND_OF or limit is None or not limit.gate or not history.current:
             continue

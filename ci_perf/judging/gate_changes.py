@@ -8,7 +8,7 @@ from ci_perf.model import metrics
 from ci_perf.model.comparison import Change, Row
 from ci_perf.model.gate_change import BaselineEdit, GateChange, GateKind
 from ci_perf.model.metrics import Better
-from ci_perf.model.suite import FailOn, Limit, Limits, Plan, PlannedWorkload
+from ci_perf.model.suite import FailOn, Limit, Limits, Plan, PlannedWorkload, find_limit
 
 # What `fail_on` may say, the strictest first.
 STRICTEST_FIRST: tuple[FailOn, ...] = ("unanswered", "likely", "proven", "never")
@@ -79,8 +79,9 @@ def _of_limits(
     workload: str, base: Mapping[str, Limit], head: Mapping[str, Limit]
 ) -> Iterator[GateChange]:
     """Compare the limits of the metrics that gate; a metric without a limit does not."""
-    for name, old in base.items():
-        new = head.get(name, Limit(gate=False))
+    for name in sorted(base.keys() | head.keys()):
+        old = find_limit(base, name) or Limit(gate=False)
+        new = find_limit(head, name) or Limit(gate=False)
         if old.gate and not new.gate:
             yield GateChange(kind=GateKind.GATE, workload=workload, name=name)
         elif old.require and not new.require:
@@ -132,14 +133,14 @@ def _of_baseline(edit: BaselineEdit, limits: Limits | None) -> Iterator[GateChan
     known = limits.of(workload) if limits else {}
     for name in sorted(edit.before.keys() & edit.after.keys() & {*edit.accepted}):
         old, new = edit.before[name], edit.after[name]
-        if known.get(name, Limit()).gate and _is_worse(name, old, new):
+        if (find_limit(known, name) or Limit()).gate and _is_worse(name, old, new):
             yield GateChange(
                 kind=kind, workload=workload, name=name, before=old, after=new, reason=edit.reason
             )
 
 
 def _is_worse(name: str, before: float, after: float) -> bool:
-    is_higher_better = metrics.BY_NAME[name].better is Better.HIGHER
+    is_higher_better = metrics.metric_of(name).better is Better.HIGHER
     return after < before if is_higher_better else after > before
 
 

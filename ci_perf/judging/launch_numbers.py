@@ -121,6 +121,7 @@ def of_process(process: Process) -> Numbers:
         **(_phases(process.step_phases) if process.step_phases else {}),
         **(_gpus(process.evidence, step_s) if process.evidence else {}),
         **_skew(process),
+        **process.metrics,
     }
 
 

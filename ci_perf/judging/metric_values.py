@@ -6,7 +6,7 @@ It still says how much sessions and launches differ.
 
 import math
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -55,6 +55,22 @@ class Recorded(Protocol):
 
 
 R = TypeVar("R", bound=Recorded)
+
+
+def find_judged(sessions: Iterable[Recorded]) -> tuple[Metric, ...]:
+    """Return what may have a verdict: the metrics of ours, and the user's own of these sessions."""
+    return (*metrics.JUDGED, *_find_own(sessions))
+
+
+def find_all(sessions: Iterable[Recorded]) -> tuple[Metric, ...]:
+    """Return every metric of ours, and the user's own of these sessions."""
+    return (*metrics.ALL, *_find_own(sessions))
+
+
+def _find_own(sessions: Iterable[Recorded]) -> tuple[Metric, ...]:
+    return metrics.find_own(
+        name for session in sessions for process in session.processes for name in process
+    )
 
 
 def of_current_epoch(subject: Subject, metric: Metric) -> list[list[float]]:
@@ -121,7 +137,7 @@ def of_session(session: Recorded, name: str) -> list[float]:
 
 def centres(subject: Subject) -> Numbers:
     """Return the centre of every metric that the subject has."""
-    values = {metric: of_current_epoch(subject, metric) for metric in metrics.ALL}
+    values = {metric: of_current_epoch(subject, metric) for metric in find_all(subject.sessions)}
     return {
         metric.name: centre(metric.kind, sessions)
         for metric, sessions in values.items()

@@ -249,6 +249,13 @@ _LIMITS = {
     metrics.HOST_WAITS.name: Limit(),
     metrics.GRAPH_REPLAYS.name: Limit(),
     metrics.SPILLS.name: Limit(),
+    # The user's own metrics, by kind; the tail is information there, too.
+    "time": _noisy(PolicyKind.TIME),
+    "tail": _noisy(PolicyKind.TAIL, gate=False),
+    "rate": _noisy(PolicyKind.TIME),
+    "bytes": _noisy(PolicyKind.HOST_MEMORY),
+    "count": Limit(),
+    "score": Limit(),
     # Far above what rounding does to a loss in fp32, far below what a wrong formula does.
     metrics.FINGERPRINT: Limit(relative=0.001, gate=False),
     # Fixed programs repeat within 1 to 2 % on a machine that is left alone.
@@ -261,7 +268,7 @@ def default_limits(machine: Machine | None = None) -> dict[str, Limit]:
     if not isinstance(machine, CpuMachine):
         return dict(_LIMITS)
     time = Limit(relative=_CPU_TIME)
-    on_cpu = {metrics.STEP_TIME.name: time, metrics.STEP_CPU.name: time}
+    on_cpu = dict.fromkeys((metrics.STEP_TIME.name, metrics.STEP_CPU.name, "time", "rate"), time)
     return {**_LIMITS, **on_cpu, metrics.CANARY: Limit(relative=_CPU_CANARY)}
 
 

@@ -127,7 +127,7 @@ def _signs(rows: Sequence[Row]) -> Signs | None:
 
 def _with_signs(row: Row, signs: Signs | None) -> Row:
     """Add the signs to a noisy row; they may change its verdict."""
-    if not isinstance(row, Change) or metrics.BY_NAME[row.metric].kind not in KIND_OF:
+    if not isinstance(row, Change) or metrics.metric_of(row.metric).kind not in KIND_OF:
         return row
     is_likely = row.verdict is Verdict.LIKELY_SLOWER
     verdict = Verdict.LIKELY_SLOWER if _is_likely_slower(row, signs) else row.verdict

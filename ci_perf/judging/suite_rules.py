@@ -5,7 +5,7 @@ What the head loosens counts after the merge; what it tightens counts now.
 
 import msgspec
 
-from ci_perf.model.suite import Limit, Limits, Plan, PlannedWorkload
+from ci_perf.model.suite import Limit, Limits, Plan, PlannedWorkload, find_limit
 
 # Of a limit, what is switched on or off.
 _FLAGS = tuple(
@@ -56,7 +56,10 @@ def stricter(base: Limits, head: Limits) -> Limits:
 
 
 def _stricter(base: dict[str, Limit], head: dict[str, Limit]) -> dict[str, Limit]:
-    both = {name: (base.get(name), head.get(name)) for name in sorted(base.keys() | head.keys())}
+    both = {
+        name: (find_limit(base, name), find_limit(head, name))
+        for name in sorted(base.keys() | head.keys())
+    }
     return {
         name: stricter_limit(before, after) if before and after else before or after or Limit()
         for name, (before, after) in both.items()

@@ -21,10 +21,9 @@ from ci_perf.judging.policy import (
     relative_size,
 )
 from ci_perf.judging.variability import UNKNOWN, Variance
-from ci_perf.model import metrics
 from ci_perf.model.comparison import Drifted
 from ci_perf.model.metrics import Better, Metric
-from ci_perf.model.suite import Limits
+from ci_perf.model.suite import Limits, find_limit
 from ci_perf.model.summary import SessionNumbers, Subject
 
 # A line through three sessions leaves one degree of freedom, which shows no spread.
@@ -103,7 +102,7 @@ def gated(limits: Limits) -> Threshold:
     """Return the thresholds of a suite: the limits of what gates, and 0 where that is exact."""
 
     def threshold(subject: Subject, metric: Metric) -> float | None:
-        limit = limits.of(subject.workload).get(metric.name)
+        limit = find_limit(limits.of(subject.workload), metric.name)
         values = metric_values.of_current_epoch(subject, metric)
         if limit is None or not limit.gate or not values:
             return None
@@ -172,7 +171,7 @@ def _noise(lines: Sequence[Line]) -> Noise:
 
 
 def _watched(subject: Subject, threshold: Threshold) -> Iterable[_Watched]:
-    for metric in metrics.JUDGED:
+    for metric in metric_values.find_judged(subject.sessions):
         kind = KIND_OF.get(metric.kind)
         least = threshold(subject, metric)
         if kind is None or least is None:
@@ -232,7 +231,7 @@ def describe(history: Sequence[Subject], threshold: Threshold) -> tuple[MetricHi
     return tuple(
         _metric_history(subject, metric, has_drifted=(subject.workload, metric.name) in drifted)
         for subject in sorted(history, key=lambda subject: subject.workload)
-        for metric in metrics.JUDGED
+        for metric in metric_values.find_judged(subject.sessions)
         if threshold(subject, metric) is not None
         and metric_values.of_current_epoch(subject, metric)
     )

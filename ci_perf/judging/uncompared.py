@@ -11,7 +11,7 @@ from ci_perf.model.comparison import Code, Uncompared, Verdict
 from ci_perf.model.metrics import Metric
 from ci_perf.model.program import SameProgram
 from ci_perf.model.run import Failed
-from ci_perf.model.suite import Limit, Limits, Tiers, is_selected
+from ci_perf.model.suite import Limit, Limits, Tiers, find_limit, is_selected
 from ci_perf.model.summary import Numbers, Subject, Summary
 
 
@@ -175,8 +175,8 @@ def _one_sided(
     base: Subject, head: Subject, limits: dict[str, Limit], side: Summary
 ) -> Iterator[Uncompared]:
     """Yield a row per metric that one side has and the other lacks."""
-    for metric in metrics.JUDGED:
-        limit = limits.get(metric.name)
+    for metric in metric_values.find_judged((*base.sessions, *head.sessions)):
+        limit = find_limit(limits, metric.name)
         if limit is None:
             continue
         before = metric_values.of_current_epoch(base, metric)

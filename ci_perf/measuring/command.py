@@ -4,7 +4,6 @@ Each step is a program of its own. Its time is that of the whole command by the 
 steps that the command reports itself.
 """
 
-import collections
 import math
 import os
 import re
@@ -14,11 +13,11 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
 
 import msgspec
 
+from ci_perf.measuring.own_metrics import OwnMetrics, stamp
 from ci_perf.measuring.server import Server, find_free_port
 from ci_perf.model.process import WorkerResult
 from ci_perf.model.step_report import REPORT_VARIABLE, StepReport
@@ -28,10 +27,13 @@ from ci_perf.workload import Context, Workload
 
 # Of what a command prints, where it fails.
 _LAST_LINES = 30
-_OF_ENTRY = {"command", "metric", "skip", "require", "server", "ready", "ready_s"}
+_OF_ENTRY = {"command", "metric", "skip", "require", "reads", "metrics"}
+_OF_ENTRY |= {"server", "ready", "ready_s"}
 # What a text of the entry may name, and the file of a run.
 _PLACE = re.compile(r"\{([A-Za-z0-9_-]+)\}")
 _OUTPUT = "{output}"
+# Of a run, in its folder: what a loop of the command reports.
+_REPORT = "report.json"
 
 
 def build(context: Context) -> Workload:
@@ -53,6 +55,7 @@ def build(context: Context) -> Workload:
         metric=str(parameters.get("metric", "")),
         skip=int(parameters.get("skip", 0)),
         require=str(parameters.get("require", "")),
+        own=_open_own(str(parameters.get("reads", "")), str(parameters.get("metrics", ""))),
         server=_start_server(spell("server"), spell("ready"), float(parameters.get("ready_s", 0))),
     )
     return Workload(
@@ -61,9 +64,14 @@ def build(context: Context) -> Workload:
         is_fresh=True,
         output=program.find_losses,
         reported_s=program.find_step_times,
+        metrics=program.find_metrics,
         add_report=program.add_report,
         teardown=program.server.stop if program.server else None,
     )
+
+
+def _open_own(reads: str, metrics: str) -> OwnMetrics | None:
+    return OwnMetrics(reads, metrics) if reads else None
 
 
 def _start_server(command: str, ready: str, ready_s: float) -> Server | None:
@@ -88,6 +96,7 @@ class RepeatedCommand:
     metric: str = ""
     skip: int = 0
     require: str = ""
+    own: OwnMetrics | None = None
     server: Server | None = None
     _step_times_s: list[float] = field(default_factory=list)
     _report: StepReport | None = None
@@ -95,67 +104,76 @@ class RepeatedCommand:
     def run(self) -> None:
         """Run it to its end.
 
-        Raises RuntimeError: it cannot be started, ends with another code, or its loop too early.
-
-        Its output goes to a file: a pipe would end only with all that it leaves behind.
+        Raises RuntimeError: it cannot be started, ends with another code, or its loop too early; or
+        it lacks a number, or has one that means nothing.
         """
-        pattern, unit_s = parse_metric(self.metric)
-        required = re.compile(self.require)
-        is_as_required = False
-        last: collections.deque[str] = collections.deque(maxlen=_LAST_LINES)
-        times_s: list[float] = []
         shown = shlex.join(self.command)
-        with (
-            tempfile.TemporaryDirectory(prefix="ci-perf-report-") as folder,
-            tempfile.TemporaryFile("w+", errors="replace") as output,
-        ):
-            report, written = Path(folder, "report.json"), Path(folder, "output")
-            words = [word.replace(_OUTPUT, str(written)) for word in self.command]
+        with tempfile.TemporaryDirectory(prefix="ci-perf-report-") as name:
+            folder = Path(name)
+            written = folder / "output"
+            before = stamp(self.own.find_file(written)) if self.own else None
             try:
-                ended = subprocess.run(
-                    words,
-                    env={**os.environ, REPORT_VARIABLE: str(report)},
-                    stdin=subprocess.DEVNULL,
-                    stdout=output,
-                    stderr=subprocess.STDOUT,
-                    check=False,
-                )
+                code, lines = self._execute(folder, written)
             except OSError as error:
                 raise RuntimeError(f"{shown}: cannot be started: {error.strerror}") from None
-            output.seek(0)
-            lines = [*output]
-            if words != self.command and not ended.returncode:
-                lines += _read_lines(written, shown)
-            for line in lines:
-                last.append(line)
-                is_as_required = is_as_required or bool(required.search(line))
-                if pattern is not None and (match := pattern.search(line)):
-                    times_s.append(_read_time(match[1], line) * unit_s)
-            self._report = files.read(report, StepReport) if report.exists() else None
-        if self.server is not None:
-            self.server.check()
-        if ended.returncode:
-            sys.stdout.writelines(last)
-            raise RuntimeError(f"{shown}: expected exit code 0, found {ended.returncode}")
-        if self.require and not is_as_required:
-            sys.stdout.writelines(last)
-            raise RuntimeError(f"{shown}: expected a line with {self.require!r}, found none")
-        self._step_times_s = list(islice(times_s, self.skip, None))
-        if pattern is not None and not self._step_times_s:
-            sys.stdout.writelines(last)
-            raise RuntimeError(
-                f"{shown}: expected more than {self.skip} lines with {pattern.pattern!r}, "
-                f"found {len(times_s)}"
+            if self.server is not None:
+                self.server.check()
+            try:
+                _check_exit(code)
+                if self.own is not None:
+                    self.own.add_run(lines, written, before)
+                elif any(_OUTPUT in word for word in self.command):
+                    lines += _read_lines(written)
+                self._take_steps(lines, folder / _REPORT)
+            except ValueError as error:
+                sys.stdout.writelines(lines[-_LAST_LINES:])
+                raise RuntimeError(f"{shown}: {error}") from None
+
+    def _execute(self, folder: Path, written: Path) -> tuple[int, list[str]]:
+        """Return the exit code, and the lines that were printed.
+
+        They go to a file: a pipe would end only with all that the command leaves behind.
+        """
+        with tempfile.TemporaryFile("w+", errors="replace") as output:
+            ended = subprocess.run(
+                [word.replace(_OUTPUT, str(written)) for word in self.command],
+                env={**os.environ, REPORT_VARIABLE: str(folder / _REPORT)},
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                check=False,
             )
+            output.seek(0)
+            return ended.returncode, [*output]
+
+    def _take_steps(self, lines: Sequence[str], report: Path) -> None:
+        """Keep the step times that were printed or reported. Raises ValueError."""
+        if self.require and not any(re.search(self.require, line) for line in lines):
+            raise ValueError(f"expected a line with {self.require!r}, found none")
+        pattern, unit_s = parse_metric(self.metric)
+        if pattern is not None:
+            matches = [(match[1], line) for line in lines if (match := pattern.search(line))]
+            times_s = [_read_time(*match) * unit_s for match in matches]
+            self._step_times_s = times_s[self.skip :]
+            if not self._step_times_s:
+                raise ValueError(
+                    f"expected more than {self.skip} lines with {pattern.pattern!r}, "
+                    f"found {len(times_s)}"
+                )
+        self._report = files.read(report, StepReport) if report.exists() else None
         if self._report is not None and not self._report.steps_s:
-            raise RuntimeError(
-                f"{shown}: expected {self._report.asked} steps of its loop, found "
-                f"{self._report.ended}; ask for fewer: ci_perf.steps(…, warmup=, steps=)"
+            raise ValueError(
+                f"expected {self._report.asked} steps of its loop, found {self._report.ended}; "
+                "ask for fewer: ci_perf.steps(…, warmup=, steps=)"
             )
 
     def find_step_times(self) -> list[float]:
         """Return the step times that the last run has printed or reported, in seconds."""
         return self._step_times_s or list(self._report.steps_s if self._report else ())
+
+    def find_metrics(self) -> dict[str, float]:
+        """Return the user's own metrics, of all runs so far."""
+        return self.own.find_numbers() if self.own else {}
 
     def find_losses(self) -> Sequence[float] | None:
         """Return the losses that the loop of the last run has reported, `None` without any."""
@@ -176,19 +194,24 @@ class RepeatedCommand:
         )
 
 
-def _read_lines(file: Path, shown: str) -> list[str]:
-    """Return the lines that a command has written. Raises RuntimeError: there is no file."""
+def _check_exit(code: int) -> None:
+    if code:
+        raise ValueError(f"expected exit code 0, found {code}")
+
+
+def _read_lines(file: Path) -> list[str]:
+    """Return the lines that a command has written. Raises ValueError: there is no file."""
     if not file.is_file():
-        raise RuntimeError(f"{shown}: expected a file at {_OUTPUT}, found none")
+        raise ValueError(f"expected a file at {_OUTPUT}, found none")
     return file.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True)
 
 
 def _read_time(text: str, line: str) -> float:
-    """Return the number that a command has printed. Raises RuntimeError: none above 0."""
+    """Return the number that a command has printed. Raises ValueError: none above 0."""
     try:
         time = float(text)
     except ValueError:
         time = 0.0
     if not 0 < time < math.inf:
-        raise RuntimeError(f"expected a time above 0, found {text!r} in {line.strip()!r}")
+        raise ValueError(f"expected a time above 0, found {text!r} in {line.strip()!r}")
     return time

@@ -298,6 +298,8 @@ class AfterTiming:
 
     def _result(self, process: Process, held: dict[str, Scalar]) -> WorkerResult:
         epoch = self.workload.items_per_epoch
+        own = self.workload.metrics() if self.workload.metrics else {}
+        process = msgspec.structs.replace(process, metrics=metrics.rounded_own(own))
         result = WorkerResult(
             items_per_step=float(self.workload.items_per_step),
             items_per_epoch=None if epoch is None else float(epoch),

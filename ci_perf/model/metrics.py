@@ -1,7 +1,9 @@
 """The metrics that ci-perf knows: unit, direction and what kind of number each is."""
 
+import functools
+from collections.abc import Iterable, Mapping
 from enum import Enum
-from typing import Literal
+from typing import Literal, get_args
 
 from ci_perf.model.base import Struct
 
@@ -20,6 +22,7 @@ class Unit(Enum):
     FLOP = "FLOP"
     FLOP_PER_SECOND = "FLOP/s"
     ITEM_PER_SECOND = "item/s"
+    PER_SECOND = "1/s"
 
 
 class Kind(Enum):
@@ -35,11 +38,6 @@ class Kind(Enum):
     DEVICE_MEMORY = "device_memory"  # the allocator's own count: exact but for its rounding
     COUNT = "count"  # exact
     RECORD = "record"  # never judged: it explains the others
-
-
-# What a user's own metric may be: a time or a tail of times (s), a rate (higher is better), bytes,
-# an exact count of which less is better, or an exact score of which more is.
-OwnKind = Literal["time", "tail", "rate", "bytes", "count", "score"]
 
 
 class Better(Enum):
@@ -184,8 +182,81 @@ RECORDED = (
 ALL = (*JUDGED, *RECORDED)
 BY_NAME = {metric.name: metric for metric in ALL}
 
+# What a metric of the user's own may be: a time or a tail of times (s), a rate (higher is better),
+# bytes, an exact count of which less is better, or an exact score of which more is.
+OwnKind = Literal["time", "tail", "rate", "bytes", "count", "score"]
+OWN_KINDS: tuple[OwnKind, ...] = get_args(OwnKind)
+_OWN: dict[str, tuple[Unit, Kind, Better]] = {
+    "time": (Unit.SECOND, Kind.TIME, Better.LOWER),
+    "tail": (Unit.SECOND, Kind.TAIL, Better.LOWER),
+    "rate": (Unit.PER_SECOND, Kind.TIME, Better.HIGHER),
+    "bytes": (Unit.BYTE, Kind.HOST_MEMORY, Better.LOWER),
+    "count": (Unit.COUNT, Kind.COUNT, Better.LOWER),
+    "score": (Unit.COUNT, Kind.COUNT, Better.HIGHER),
+}
+
+
+def name_own(kind: OwnKind, name: str) -> str:
+    """Return what an own metric is called wherever it is kept: "time.median_ttft_ms"."""
+    return f"{kind}.{name}"
+
+
+@functools.lru_cache(maxsize=10_000)
+def find_metric(name: str) -> Metric | None:
+    """Return the metric of this name, one of ours or of the user's own; `None`: there is none."""
+    kind, dot, title = name.partition(".")
+    if not (dot and title and kind in _OWN):
+        return BY_NAME.get(name)
+    unit, behaviour, better = _OWN[kind]
+    return Metric(name=name, title=title, unit=unit, kind=behaviour, better=better)
+
+
+def metric_of(name: str) -> Metric:
+    """Return the metric of this name. Raises KeyError: there is none."""
+    if (metric := find_metric(name)) is None:
+        raise KeyError(name)
+    return metric
+
+
+def find_own(names: Iterable[str]) -> tuple[Metric, ...]:
+    """Return the user's own metrics among these names, each once, in order."""
+    own = dict.fromkeys(name for name in names if "." in name)
+    return tuple(metric for name in sorted(own) if (metric := find_metric(name)))
+
+
+def check_own(name: str, value: float) -> None:
+    """Raise ValueError: not the name of an own metric, or a number that says nothing.
+
+    Nothing takes no time and no memory: a zero is what a benchmark writes that measured nothing.
+    """
+    metric = find_metric(name) if "." in name else None
+    if metric is None:
+        kinds = ", ".join(OWN_KINDS)
+        raise ValueError(f"expected a name like 'time.ttft', of {kinds}, found {name!r}")
+    least = 0 if metric.kind is Kind.COUNT else 1e-12
+    if not least <= value <= 1e18:
+        expected = "a number above 0" if least else "0 or more"
+        raise ValueError(f"{name}: expected {expected}, found {value:g}")
+
+
+def rounded_own(numbers: Mapping[str, float]) -> dict[str, float]:
+    """Return own metrics; an exact one that is no whole number has the digits of a baseline.
+
+    Raises ValueError: a name or a number that `check_own` refuses.
+    """
+    for name, value in numbers.items():
+        check_own(name, value)
+    return {
+        name: float(value if value == round(value) else f"{value:.6g}")
+        if metric_of(name).kind is Kind.COUNT
+        else float(value)
+        for name, value in numbers.items()
+    }
+
+
 # Limits that belong to no metric: how far the numerics, and the canaries, may move.
 FINGERPRINT, CANARY = "fingerprint", "canary"
 SPECIAL_LIMITS = frozenset({FINGERPRINT, CANARY})
-# Everything that suite.toml may set a limit for.
-LIMITED = (*(metric.name for metric in JUDGED), *sorted(SPECIAL_LIMITS))
+# Everything that suite.toml may set a limit for, beside each metric of the user's own: a kind of
+# these is for all of its metrics.
+LIMITED = (*(metric.name for metric in JUDGED), *sorted(SPECIAL_LIMITS), *OWN_KINDS)

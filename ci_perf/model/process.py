@@ -21,6 +21,7 @@ from ci_perf.model.base import (
     Struct,
     Text,
 )
+from ci_perf.model.metrics import check_own
 from ci_perf.model.program import Program
 from ci_perf.model.validity import Evidence
 
@@ -241,6 +242,7 @@ class Ranks(Struct, frozen=True, kw_only=True):
 class Process(Struct, frozen=True, kw_only=True):
     """One launch: the unit of judgement.
 
+    ``metrics`` are the user's own, by `metrics.name_own`, in the units of `metrics.find_metric`.
     ``absent`` says, by the name of an instrument, why it shows nothing: what comes after the timed
     region has failed, or there was no time for it.
     """
@@ -257,7 +259,13 @@ class Process(Struct, frozen=True, kw_only=True):
     device_work: DeviceWork | None = None
     ranks: Ranks | None = None
     evidence: Evidence | None = None
+    metrics: dict[Name, Amount] = {}
     absent: dict[Name, Text] = {}
+
+    def __post_init__(self) -> None:
+        """Refuse numbers that nobody could judge."""
+        for name, value in self.metrics.items():
+            check_own(name, value)
 
 
 class WorkerResult(Struct, frozen=True, kw_only=True):

@@ -1,6 +1,7 @@
 """What suite.toml says, and the plan that follows from it."""
 
 import re
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 import msgspec
@@ -11,6 +12,7 @@ from ci_perf.model.base import (
     Bytes,
     Count,
     CpuList,
+    Finite,
     Key,
     Name,
     NameOrEmpty,
@@ -23,7 +25,7 @@ from ci_perf.model.base import (
     Text,
 )
 from ci_perf.model.container import Container
-from ci_perf.model.metrics import Kind, Metric, Unit
+from ci_perf.model.metrics import Kind, Metric, OwnKind, Unit, name_own
 
 LARGEST_LIMIT = 10
 LARGEST_SIZE = 1e18
@@ -62,6 +64,12 @@ class Limit(Struct, frozen=True, kw_only=True):
     absolute: Annotated[float, msgspec.Meta(ge=0, le=LARGEST_SIZE)] = 0.0
     gate: bool = True
     require: bool = False
+
+
+def find_limit(limits: Mapping[str, Limit], metric: str) -> Limit | None:
+    """Return the limit of a metric by its name; one of the user's own may have that of its kind."""
+    kind, dot, _ = metric.partition(".")
+    return limits.get(metric) or (limits.get(kind) if dot else None)
 
 
 class LimitChange(Struct, frozen=True, kw_only=True):
@@ -239,6 +247,8 @@ class Entry(Struct, frozen=True, kw_only=True):
 
 
 _UNITS_S = {"s": 1.0, "ms": 1e-3, "us": 1e-6}
+# What a command prints, as a format: its metrics are regular expressions.
+READS_TEXT = "regex"
 
 
 def parse_metric(metric: str) -> tuple[re.Pattern[str] | None, float]:
@@ -252,23 +262,84 @@ def parse_metric(metric: str) -> tuple[re.Pattern[str] | None, float]:
     unit = name.rpartition("_")[2]
     if not equals or unit not in _UNITS_S:
         raise ValueError(f"expected NAME_s=REGEX, NAME_ms=REGEX or NAME_us=REGEX, found {metric!r}")
+    return parse_pattern(text), _UNITS_S[unit]
+
+
+def parse_pattern(text: str, where: str = "") -> re.Pattern[str]:
+    """Return a regular expression with one group, the number. Raises ValueError, with `where`."""
+    place = f"{where}: " if where else ""
     try:
         pattern = re.compile(text)
     except re.error as error:
-        raise ValueError(f"expected a regular expression, found {text!r}: {error}") from None
+        raise ValueError(f"{place}expected a regular expression, found {text!r}: {error}") from None
     if pattern.groups != 1:
-        raise ValueError(f"expected one group, which is the time, found {text!r}")
-    return pattern, _UNITS_S[unit]
+        raise ValueError(f"{place}expected one group, which is the number, found {text!r}")
+    return pattern
+
+
+# How many seconds or bytes the unit of a metric's name or of its entry is.
+UNITS = {
+    "s": 1.0,
+    "ms": 1e-3,
+    "us": 1e-6,
+    "ns": 1e-9,
+    "B": 1.0,
+    "KiB": 2.0**10,
+    "MiB": 2.0**20,
+    "GiB": 2.0**30,
+}
+
+
+def check_reads(reads: str, command: str) -> None:
+    """Raise ValueError: nothing tells where the numbers of a command are."""
+    name, colon, file = reads.partition(":")
+    if colon and (name == READS_TEXT or not file or file.startswith("/") or ".." in file):
+        raise ValueError(f"reads: expected FORMAT:FILE with a file below the root, found {reads!r}")
+    if reads and not colon and name != READS_TEXT and "{output}" not in command:
+        raise ValueError(
+            f"reads: expected {{output}} in the command, or {name}:FILE for a file that it writes, "
+            "found neither"
+        )
+
+
+class OwnMetric(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A metric of the user's own, of what a command writes.
+
+    ``find`` says where: the name that the format knows, or a regular expression with one group;
+    without it, the metric's own name. ``unit`` is that of the number, by default the end of the
+    name ("ttft_ms"), else that of the kind. The kind "validity" is no metric: a number outside of
+    ``at_least`` and ``at_most`` fails the launch. So does one that is not found, unless it is
+    ``optional``.
+    """
+
+    kind: OwnKind | Literal["validity"]
+    find: Text = ""
+    unit: Literal["", "s", "ms", "us", "ns", "B", "KiB", "MiB", "GiB"] = ""
+    optional: bool = False
+    at_least: Finite | None = None
+    at_most: Finite | None = None
+    limit: LimitValue | msgspec.UnsetType = msgspec.UNSET
+    gate: bool | msgspec.UnsetType = msgspec.UNSET
+    require: bool | msgspec.UnsetType = msgspec.UNSET
+
+    def __post_init__(self) -> None:
+        """Refuse what would say nothing."""
+        has_bounds = self.at_least is not None or self.at_most is not None
+        if has_bounds is not (self.kind == "validity"):
+            raise ValueError(
+                "expected at_most or at_least beside kind = 'validity', and nowhere else"
+            )
 
 
 class CommandEntry(Struct, frozen=True, kw_only=True):
     """One command of a suite, such as the load client of a server, spread over a matrix.
 
     ``metric`` and ``skip`` say which times count that it prints, as of `ci-perf check`; ``require``
-    is a pattern without which a run counts as failed. ``server`` is started once a launch, and is
-    ready when the URL ``ready`` answers, within ``ready_s``. In each of them "{port}" is a free
-    port and "{output}" a file of the run, whose text counts as printed; so are "{KEY}" of the
-    matrix.
+    is a pattern without which a run counts as failed. ``reads`` is "FORMAT" of what it writes to
+    "{output}", or "FORMAT:FILE"; ``metrics`` are those that are taken of that, by name. ``server``
+    is started once a launch, and is ready when the URL ``ready`` answers, within ``ready_s``. In
+    each of them "{port}" is a free port and "{output}" a file of the run, whose text counts as
+    printed; so are "{KEY}" of the matrix.
     """
 
     name: Name
@@ -276,6 +347,8 @@ class CommandEntry(Struct, frozen=True, kw_only=True):
     metric: Text = ""
     skip: Count = 0
     require: Text = ""
+    reads: Text = ""
+    metrics: dict[Key, OwnMetric] = {}
     server: Text = ""
     ready: Text = ""
     ready_s: PositiveSeconds = 300.0
@@ -293,10 +366,17 @@ class CommandEntry(Struct, frozen=True, kw_only=True):
             raise ValueError(
                 f"require: expected a regular expression, found {self.require!r}: {error}"
             ) from None
+        check_reads(self.reads, self.command)
+        if self.metrics and not self.reads:
+            raise ValueError("metrics: expected `reads` to say what they are read from, found none")
+        if self.reads == READS_TEXT:
+            for name, metric in self.metrics.items():
+                parse_pattern(metric.find, f"metrics.{name}.find")
 
     def to_entry(self) -> Entry:
         """Return the entry of a workload that runs the command."""
         texts = {"command": self.command, "metric": self.metric, "require": self.require}
+        texts |= {"reads": self.reads, "metrics": self._spell_metrics()}
         texts |= {"server": self.server, "ready": self.ready}
         numbers: dict[str, Scalar] = {"skip": self.skip} if self.skip else {}
         numbers |= {"ready_s": self.ready_s} if self.server else {}
@@ -306,9 +386,29 @@ class CommandEntry(Struct, frozen=True, kw_only=True):
             parameters={**{key: text for key, text in texts.items() if text}, **numbers},
             matrix=self.matrix,
             inputs=self.inputs,
-            limits=self.limits,
+            limits={**self.limits, **self._limits()},
             protocol={**COMMAND_PROTOCOL, **self.protocol},
         )
+
+    def _spell_metrics(self) -> str:
+        """Spell what is measured, without the limits, as a parameter: other metrics, other work."""
+        plain = {
+            name: msgspec.structs.replace(
+                metric, limit=msgspec.UNSET, gate=msgspec.UNSET, require=msgspec.UNSET
+            )
+            for name, metric in self.metrics.items()
+        }
+        return msgspec.json.encode(plain, order="sorted").decode() if plain else ""
+
+    def _limits(self) -> dict[str, LimitEntry]:
+        changes = {
+            name_own(metric.kind, name): LimitChange(
+                limit=metric.limit, gate=metric.gate, require=metric.require
+            )
+            for name, metric in self.metrics.items()
+            if metric.kind != "validity"
+        }
+        return {name: change for name, change in changes.items() if change != LimitChange()}
 
 
 class SuiteSpec(Struct, frozen=True, kw_only=True):

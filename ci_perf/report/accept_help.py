@@ -85,14 +85,14 @@ def result(files: Iterable[Accepted]) -> str:
 def _news(file: Accepted) -> Iterable[str]:
     if file.changed_numerics:
         yield "numerics: the losses or the output changed"
-    if began := [metrics.BY_NAME[n].title for n in file.began if n in metrics.BY_NAME]:
+    if began := [known.title for n in file.began if (known := metrics.find_metric(n))]:
         yield f"a new epoch begins: {', '.join(began)}"
     yield from _moves(file.before, file.after)
 
 
 def _moves(before: Numbers, after: Numbers) -> Iterable[str]:
     for name in sorted(before.keys() | after.keys()):
-        metric = metrics.BY_NAME[name]
+        metric = metrics.metric_of(name)
         old, new = (
             units.value(side[name], metric.unit) if name in side else "none"
             for side in (before, after)

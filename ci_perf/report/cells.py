@@ -123,7 +123,7 @@ def _show_rate(row: Change) -> Words:
 
 def show_change(row: Change) -> Words:
     """Show how far a metric has moved, with its interval or its absolute difference."""
-    known, text = metrics.BY_NAME.get(row.metric), moved(row)
+    known, text = metrics.find_metric(row.metric), moved(row)
     if row.interval is None:
         if row.head == row.base or row.ratio is None:
             return text
@@ -143,7 +143,7 @@ def show_change(row: Change) -> Words:
 
 def moved(row: Change) -> Words:
     """Show how far a metric itself has moved, up or down, whichever of them is worse."""
-    known = metrics.BY_NAME.get(row.metric)
+    known = metrics.find_metric(row.metric)
     if known and known.kind is Kind.SHARE:
         return units.points(row.head - row.base)
     if row.ratio is None:
@@ -157,7 +157,7 @@ def _show_limit(row: Change) -> Words:
     Points of a share alone; bytes beside their share; a quantity alone where the limit is larger
     than the baseline itself.
     """
-    known, share = metrics.BY_NAME.get(row.metric), units.limit(row.limit)
+    known, share = metrics.find_metric(row.metric), units.limit(row.limit)
     if known and known.kind is Kind.SHARE:
         points = units.points(row.limit * row.base).lstrip("+")
         return Words(points) if row.base else units.NOTHING

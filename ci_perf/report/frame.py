@@ -147,7 +147,7 @@ def _run_rows(run: Run) -> Iterator[Facts]:
             yield common | {"metric": "", "unit": "", "reason": reason}
         for process, numbers in zip(workload.processes, launches, strict=True):
             for metric, value in numbers.items():
-                unit = metrics.BY_NAME[metric].unit.value
+                unit = metrics.metric_of(metric).unit.value
                 said = {"metric": metric, "unit": unit, "process": process.index, "value": value}
                 yield common | said | {"reason": ""}
 
@@ -175,7 +175,7 @@ def _comparison_rows(row: Row) -> Iterator[Facts]:
         yield facts | {"base": row.base.get(row.metric), "head": row.head.get(row.metric)}
     else:
         yield facts
-        for metric in metrics.ALL:
+        for metric in (*metrics.ALL, *metrics.find_own({**row.base, **row.head})):
             sides = {"base": row.base.get(metric.name), "head": row.head.get(metric.name)}
             if any(value is not None for value in sides.values()):
                 yield {"workload": row.workload, **named(metric.name), **sides}

@@ -52,7 +52,7 @@ MARKS = {
 
 def metric_title(name: str) -> str:
     """Return our title of a metric, or the foreign name of a metric unknown to this version."""
-    known = metrics.BY_NAME.get(name)
+    known = metrics.find_metric(name)
     return Words(known.title) if known else name
 
 
@@ -63,7 +63,7 @@ def metric(row: Row) -> str:
 
 def moved(name: str, ratio: float) -> Words:
     """Show how far a metric itself has moved, up or down, whichever of them makes a ratio worse."""
-    known = metrics.BY_NAME.get(name)
+    known = metrics.find_metric(name)
     if known and known.better is Better.HIGHER:
         return units.percent(1 / ratio - 1)
     return units.percent(ratio - 1)
@@ -71,7 +71,7 @@ def moved(name: str, ratio: float) -> Words:
 
 def unit(name: str) -> metrics.Unit | None:
     """Look up the unit of a metric; `None` for one that this version does not know."""
-    known = metrics.BY_NAME.get(name)
+    known = metrics.find_metric(name)
     return known.unit if known else None
 
 

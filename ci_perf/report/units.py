@@ -35,8 +35,8 @@ def value(number: float, unit: Unit | None) -> Words:
             return Words(f"{_three_digits(number)} {unit.value}")
         case Unit.CYCLE:
             return Words(f"{_scaled(number, _RATES).rstrip()} cycles")
-        case Unit.FLOP | Unit.FLOP_PER_SECOND:
-            return Words(f"{_scaled(number, _RATES)}{unit.value}")
+        case Unit.FLOP | Unit.FLOP_PER_SECOND | Unit.PER_SECOND:
+            return Words(f"{_scaled(number, _RATES)}{unit.value.removeprefix('1')}")
         case Unit.ITEM_PER_SECOND:
             return throughput(number, 1.0, "item") or Words("0 items/s")
         case Unit.COUNT | None:

@@ -402,12 +402,37 @@ COMMAND = "[[suites.smoke.commands]]\nname = 'serve'\ncommand = 'echo {rate}'\n"
         (f"{COMMAND}metric = 't_ms=('", r"commands\[0\]: expected a regular expression"),
         (f"{COMMAND}require = '('", r"commands\[0\]: require: expected a regular expression"),
         (f"{COMMAND}comand = 'x'", r"commands\[0\]: unknown key 'comand'; did you mean 'command'"),
+        (f"{COMMAND}reads = 'jsn'", r"commands\[0\]: reads: expected \{output\} in the command"),
+        (
+            f"suites.smoke.device = 'cpu'\n{COMMAND}reads = 'vlm:f'",
+            r"commands\[0\]\.reads: unknown format 'vlm'",
+        ),
+        (f"{COMMAND}reads = 'json:/f'", r"expected FORMAT:FILE with a file below the root"),
+        (f"{COMMAND}metrics.a = {{kind = 'time'}}", "metrics: expected reads to say what"),
+        (f"{COMMAND}reads = 'regex'\nmetrics.a = {{kind = 'time', find = 'x'}}", "one group"),
+        (f"{COMMAND}reads = 'regex'\nmetrics.a = {{kind = 'validity', find = '(x)'}}", "at_most"),
+        (f"{COMMAND}limits = {{'time.' = 1}}", r"commands\[0\]\.limits: unknown metric 'time\.'"),
         (f"{COMMAND}limits = {{step_tme = 1}}", r"commands\[0\]\.limits: unknown metric"),
     ],
 )
 def test_a_mistake_in_a_command_is_told_before_anything_is_launched(folder, text, message):
     with pytest.raises(InvalidFileError, match=message):
         plan(folder, text)
+
+
+def test_the_limit_of_an_own_metric_stands_beside_it_and_changes_no_work(folder):
+    text = f"suites.smoke.device = 'cpu'\n{COMMAND}reads = 'regex'\nlimits.time = 0.2\n"
+    entry = "kind = 'time', find = '(.)'"
+    plain, limited = (
+        plan(folder, f"{text}metrics.a = {{{entry}{more}}}\nmetrics.b = {{{entry}}}")
+        for more in ("", ", limit = 0.5, gate = false")
+    )
+
+    limits = limited.limits.of("serve")
+    assert (limits["time.a"].relative, limits["time.a"].gate) == (0.5, False)
+    assert (limits["time"].relative, limits["time"].gate) == (0.2, True)
+    assert limits.keys() - plain.limits.of("serve").keys() == {"time.a"}
+    assert plain.workloads == limited.workloads
 
 
 def test_a_command_is_a_workload_for_each_value_of_its_matrix(folder):

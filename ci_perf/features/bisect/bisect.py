@@ -28,7 +28,7 @@ from ci_perf.gate.commits import CommitLine, CommitPrograms
 from ci_perf.gate.options import MeasureOptions
 from ci_perf.model.comparison import Change
 from ci_perf.model.environment import Machine
-from ci_perf.model.metrics import JUDGED
+from ci_perf.model.metrics import JUDGED, find_own
 from ci_perf.model.run import Tool
 from ci_perf.model.suite import Limits
 from ci_perf.report import units
@@ -85,7 +85,7 @@ def bisect(
 def _check(options: BisectOptions) -> None:
     if options.at_once < 1:
         raise UsageError(f"--at-once: expected 1 or more, found {options.at_once}")
-    if options.metric and options.metric not in _METRICS:
+    if options.metric and not (options.metric in _METRICS or find_own([options.metric])):
         raise UsageError(
             f"--metric: expected one of {', '.join(_METRICS)}, found {options.metric!r}"
         )

@@ -131,7 +131,7 @@ def dividing(limits: Limits, effect: Change) -> Limits:
     Half of the effect divides them: in logarithms for what is noisy, in the metric's unit for what
     is compared by ranges.
     """
-    metric = metrics.BY_NAME[effect.metric]
+    metric = metrics.metric_of(effect.metric)
     return _gating(limits, effect.workload, metric.name, _half(metric, effect))
 
 

@@ -29,7 +29,7 @@ from ci_perf.gate.options import MeasureOptions
 from ci_perf.judging.policy import KIND_OF, limits_on
 from ci_perf.model import codec
 from ci_perf.model.environment import CpuMachine
-from ci_perf.model.metrics import BY_NAME
+from ci_perf.model.metrics import find_metric
 from ci_perf.model.run import Run, Tool
 from ci_perf.model.suite import Plan
 from ci_perf.report.units import numbered
@@ -117,7 +117,7 @@ def plan(options: PlanOptions) -> WorkPlan:
 def _count_noisy(plan: Plan) -> int:
     """Count the noisy metrics that gate, over all workloads."""
     return sum(
-        limit.gate and name in BY_NAME and BY_NAME[name].kind in KIND_OF
+        limit.gate and (metric := find_metric(name)) is not None and metric.kind in KIND_OF
         for workload in plan.workloads
         for name, limit in plan.limits.of(workload.id).items()
     )

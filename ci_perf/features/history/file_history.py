@@ -13,11 +13,11 @@ import msgspec
 from ci_perf.baselines import layout
 from ci_perf.errors import InvalidFileError
 from ci_perf.features.history.branch_history import SkippedFile
-from ci_perf.model import codec, metrics
+from ci_perf.judging import metric_values
+from ci_perf.model import codec
 from ci_perf.model.base import SCHEMA_VERSION, Name, SuiteName
 from ci_perf.model.baseline import Baseline, RecordedSession
 
-_METRICS = tuple(metric.name for metric in metrics.JUDGED)
 _DIGEST_BYTES = 16
 
 
@@ -179,14 +179,15 @@ def _with_epochs(
     places: Sequence[_Place], sessions: Mapping[str, RecordedSession]
 ) -> Iterator[FirstCommitted]:
     """Count each metric's epochs anew: the next one begins wherever the file's own changes."""
-    epochs = dict.fromkeys(_METRICS, 0)
+    judged = metric_values.find_judged(sessions.values())
+    epochs = dict.fromkeys((metric.name for metric in judged), 0)
     before: _Place | None = None
     for place in places:
         session = sessions[place.run]
         starts_anew = before is not None and before.era != place.era
         if before is not None:
             earlier = sessions[before.run].epochs
-            for name in _METRICS:
+            for name in epochs:
                 is_next = earlier.get(name, 0) != session.epochs.get(name, 0)
                 epochs[name] += starts_anew or is_next
         yield FirstCommitted(

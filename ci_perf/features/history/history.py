@@ -275,7 +275,7 @@ class _Describer:
         )
 
     def _timeline(self, subject: Subject, line: MetricHistory) -> MetricTimeline:
-        metric = metrics.BY_NAME[line.metric]
+        metric = metrics.metric_of(line.metric)
         levels = trends.levels(subject, metric, self.split)
         return MetricTimeline(
             metric=metric.name,

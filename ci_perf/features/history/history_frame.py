@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 
 from ci_perf.features.history.branch_history import BranchHistory
 from ci_perf.judging import metric_values
-from ci_perf.model import metrics
 from ci_perf.report.frame import Facts, build_frame, named
 
 if TYPE_CHECKING:
@@ -64,7 +63,7 @@ def _history_rows(history: BranchHistory) -> Iterator[Facts]:
                 "date": commit.date,
                 "reason": session.reason,
             }
-            for metric in metrics.ALL:
+            for metric in metric_values.find_all([session]):
                 values = metric_values.of_session(session, metric.name)
                 if values:
                     yield (

@@ -127,4 +127,4 @@ def _workload(history: BranchHistory, each: WorkloadHistory) -> WorkloadSection:
 
 
 def _value(value: float | None, metric: str) -> Words:
-    return units.NOTHING if value is None else units.value(value, metrics.BY_NAME[metric].unit)
+    return units.NOTHING if value is None else units.value(value, metrics.metric_of(metric).unit)

@@ -31,7 +31,7 @@ class MetricMove:
     @property
     def is_worse(self) -> bool:
         """Whether the new level is the worse one."""
-        is_higher_better = metrics.BY_NAME[self.metric].better is Better.HIGHER
+        is_higher_better = metrics.metric_of(self.metric).better is Better.HIGHER
         return (self.change.after > self.change.before) is not is_higher_better
 
     @property
@@ -39,7 +39,7 @@ class MetricMove:
         """Name the change: +4.2 %, or how much more there is than nothing."""
         if self.change.before:
             return units.percent(self.change.after / self.change.before - 1)
-        unit = metrics.BY_NAME[self.metric].unit
+        unit = metrics.metric_of(self.metric).unit
         return units.difference(self.change.before, self.change.after, unit)
 
 

@@ -107,7 +107,7 @@ def date(commit: Commit) -> Words:
 
 def title(metric: str) -> str:
     """Return what people call a metric."""
-    return metrics.BY_NAME[metric].title
+    return metrics.metric_of(metric).title
 
 
 def moves_phrase(cause: SharedCause) -> Phrase:
@@ -133,7 +133,7 @@ def accepted_by(cause: SharedCause) -> Phrase:
 
 def centres(each: WorkloadHistory, metric: str) -> list[float | None]:
     """Return the centre of a metric in each session; `None` where a session lacks it."""
-    kind = metrics.BY_NAME[metric].kind
+    kind = metrics.metric_of(metric).kind
     values = [metric_values.of_session(session, metric) for session in each.sessions]
     return [
         metric_values.centre(kind, [of_session]) if of_session else None for of_session in values
@@ -223,7 +223,7 @@ def _rows(members: Iterable[WorkloadHistory]) -> Iterator[list[str | Phrase]]:
                 Words(title(line.metric)),
                 _spark(centres(each, line.metric)),
                 Words(f"{len(each.sessions):,}"),
-                units.value(line.centre, metrics.BY_NAME[line.metric].unit),
+                units.value(line.centre, metrics.metric_of(line.metric).unit),
                 units.NOTHING if line.spread is None else Words(f"{100 * line.spread:.2f} %"),
                 _excludes(line.excludes),
                 _trend(line),

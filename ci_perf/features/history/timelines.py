@@ -57,7 +57,7 @@ def draw(each: WorkloadHistory, line: MetricTimeline, dates: Sequence[str]) -> T
         for change in line.changes
         if change.session >= offset
     ]
-    unit = metrics.BY_NAME[line.metric].unit
+    unit = metrics.metric_of(line.metric).unit
     top, bottom = units.value(max(ends), unit), units.value(min(ends), unit)
     low_to_high = f"{units.value(min(known), unit)} to {units.value(max(known), unit)}"
     moves = [
@@ -107,7 +107,7 @@ def _words(change: LevelChange) -> Words:
 
 
 def _below(each: WorkloadHistory, line: MetricTimeline, offset: int) -> Words:
-    unit = metrics.BY_NAME[line.metric].unit
+    unit = metrics.metric_of(line.metric).unit
     parts = [
         f"now {units.value(line.centre, unit)}",
         units.numbered(len(each.sessions), "session"),

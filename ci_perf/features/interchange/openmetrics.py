@@ -4,6 +4,8 @@ Nothing has a timestamp of its own, which a Pushgateway and the text file collec
 """
 
 import functools
+import itertools
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from ci_perf.judging import launch_numbers, metric_values
@@ -47,7 +49,7 @@ def values_of(run: Run) -> dict[Metric, dict[str, list[float]]]:
     values: dict[Metric, dict[str, list[float]]] = {}
     for workload in run.measured:
         launches = launch_numbers.of_workload(workload, run)
-        for metric in metrics.ALL:
+        for metric in (*metrics.ALL, *metrics.find_own(itertools.chain(*launches))):
             of_launches = [launch[metric.name] for launch in launches if metric.name in launch]
             if of_launches:
                 values.setdefault(metric, {})[workload.workload] = of_launches
@@ -155,4 +157,5 @@ def _escaped(text: str) -> str:
 
 
 def _joined(*parts: str) -> str:
-    return "_".join(filter(None, parts))
+    """Join the parts of a family's name; the user's own names may have other characters."""
+    return re.sub(r"\W", "_", "_".join(filter(None, parts)), flags=re.ASCII)

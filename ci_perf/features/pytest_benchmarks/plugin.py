@@ -73,12 +73,13 @@ class MeasuredCall:
 
     ``call`` is one round, whose result the test gets. ``as_written`` does all that the test asks
     for, rounds and iterations, and times nothing. ``reported_s`` returns the seconds of the latest
-    round without what prepares it, where something does.
+    round without what prepares it, where something does. ``extra_info`` may have metrics.
     """
 
     call: Callable[[], object]
     as_written: Callable[[], object]
     reported_s: Callable[[], Sequence[float]] | None = None
+    extra_info: Mapping[str, Any] = field(default_factory=dict)
 
 
 Measure = Callable[[MeasuredCall], object]
@@ -140,7 +141,7 @@ class BenchmarkFixture:
         self._use("benchmark(...)")
         has_arguments = bool(args or kwargs)
         call = functools.partial(function, *args, **kwargs) if has_arguments else function
-        return self._measure(MeasuredCall(call=call, as_written=call))
+        return self._measure(MeasuredCall(call=call, as_written=call, extra_info=self.extra_info))
 
     def pedantic(
         self,
@@ -177,10 +178,15 @@ class BenchmarkFixture:
 
         if setup is None and teardown is None:
             call = functools.partial(target, *args, **(kwargs or {}))
-            return self._measure(MeasuredCall(call=call, as_written=run_all))
-        return self._measure(
-            MeasuredCall(call=once.run, as_written=run_all, reported_s=lambda: once.latest_s)
-        )
+            measured = MeasuredCall(call=call, as_written=run_all, extra_info=self.extra_info)
+        else:
+            measured = MeasuredCall(
+                call=once.run,
+                as_written=run_all,
+                reported_s=lambda: once.latest_s,
+                extra_info=self.extra_info,
+            )
+        return self._measure(measured)
 
     def weave(self, target: Any, **options: Any) -> None:  # noqa: ANN401  aspectlib's
         """Measure the first call of a function that something else calls. Raises ImportError."""

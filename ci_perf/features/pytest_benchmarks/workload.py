@@ -12,6 +12,7 @@ import greenlet
 import pytest
 
 from ci_perf.features.pytest_benchmarks.plugin import MeasuredCall, run_pytest
+from ci_perf.model.metrics import find_own
 from ci_perf.workload import Context, Workload
 
 
@@ -49,6 +50,10 @@ def build(context: Context) -> Workload:
         output=lambda: _find_tensor(latest[0]),
         teardown=finish,
         reported_s=measured.reported_s,
+        metrics=lambda: {
+            metric.name: measured.extra_info[metric.name]
+            for metric in find_own(measured.extra_info)
+        },
     )
 
 

@@ -113,7 +113,7 @@ class ChangeAxis:
 
 
 def _is_worse(row: Change) -> bool:
-    known = metrics.BY_NAME.get(row.metric)
+    known = metrics.find_metric(row.metric)
     is_more = row.head > row.base
     return is_more is not (known is not None and known.better is Better.HIGHER)
 

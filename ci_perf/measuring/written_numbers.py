@@ -1,4 +1,4 @@
-"""A number of the user's own that a program has written, before it is a metric."""
+"""Numbers that a program has written, before they are a metric."""
 
 from dataclasses import dataclass
 
@@ -6,7 +6,7 @@ from ci_perf.model.metrics import OwnKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class WrittenNumbers:
     """Values of one quantity in one run of a program, in the order in which they were written.
 
     ``values`` are in seconds, bytes, items per second or counts, as ``kind`` says. Without a kind

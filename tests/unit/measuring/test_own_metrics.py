@@ -1,0 +1,162 @@
+"""Metrics of the user's own: what a command prints or writes, in seconds, bytes and counts."""
+
+import os
+
+import msgspec
+import pytest
+
+from ci_perf.measuring import own_metrics
+from ci_perf.measuring.own_metrics import OwnMetrics
+from ci_perf.measuring.written_numbers import WrittenNumbers
+from ci_perf.model.suite import OwnMetric
+
+
+def opened(reads="regex", **metrics):
+    declared = {name: OwnMetric(**entry) for name, entry in metrics.items()}
+    return OwnMetrics(reads, msgspec.json.encode(declared).decode())
+
+
+def printed(text, *runs, **metrics):
+    """Return the numbers of a launch whose runs have printed these texts."""
+    own = opened(**metrics)
+    for run in (text, *runs):
+        own.add_run(run.splitlines(), None, None)
+    return own.find_numbers()
+
+
+@pytest.fixture
+def a_format(monkeypatch):
+    """A format that reads "NAME NUMBER" a line; a time where the name ends in `_s`."""
+
+    def read(path):
+        rows = [line.split() for line in path.read_text().splitlines()]
+        if not rows:
+            raise ValueError("expected a line, found none")
+        return {
+            name: WrittenNumbers(values=(float(value),), kind="time" if name[-2:] == "_s" else None)
+            for name, value in rows
+        }
+
+    monkeypatch.setattr(own_metrics.hooks, "find_formats", lambda: {"lines": "here:read"})
+    monkeypatch.setattr(own_metrics.hooks, "load", lambda _: read)
+
+
+def test_a_time_is_the_median_of_what_a_run_prints_in_seconds():
+    numbers = printed("x 1 ms\nx 9 ms\nx 2 ms", a_ms={"kind": "time", "find": "x ([0-9]+) ms"})
+
+    assert numbers == {"time.a_ms": pytest.approx(0.002)}
+
+
+def test_the_first_run_warms_up():
+    numbers = printed("x 9", "x 2", "x 4", a_s={"kind": "time", "find": "x (.)"})
+
+    assert numbers == {"time.a_s": 3.0}
+
+
+@pytest.mark.parametrize(("kind", "number"), [("count", 7.0), ("score", 3.0)])
+def test_of_what_is_exact_the_worst_counts(kind, number):
+    numbers = printed("x 3\nx 7", n={"kind": kind, "find": "x (.)"})
+
+    assert numbers == {f"{kind}.n": number}
+
+
+@pytest.mark.parametrize(
+    ("name", "unit", "value"),
+    [("a_us", "", 5e-6), ("a", "ms", 5e-3), ("a_ms", "s", 5.0), ("a_mib", "", 5 * 2.0**20)],
+)
+def test_the_unit_is_that_of_the_entry_or_the_end_of_the_name(name, unit, value):
+    kind = "bytes" if name == "a_mib" else "time"
+    numbers = printed("x 5", **{name: {"kind": kind, "find": "x (.)", "unit": unit}})
+
+    assert numbers == {f"{kind}.{name}": pytest.approx(value)}
+
+
+@pytest.mark.parametrize(
+    ("text", "entry", "message"),
+    [
+        ("x 0", {"kind": "time"}, r"time\.n: expected a number above 0, found 0"),
+        ("x 0", {"kind": "rate"}, r"rate\.n: expected a number above 0, found 0"),
+        ("x nan", {"kind": "time"}, r"time\.n: expected a number above 0, found nan"),
+        ("x inf", {"kind": "bytes"}, r"bytes\.n: expected a number above 0, found inf"),
+        ("x -1", {"kind": "count"}, r"count\.n: expected 0 or more, found -1"),
+        ("x one", {"kind": "time"}, "expected a number, found 'one' in 'x one'"),
+        ("y 1", {"kind": "time"}, r"metrics\.n: expected 'x \(\.\*\)', found none"),
+        ("x 2", {"kind": "validity", "at_most": 1}, "n: expected at most 1, found 2"),
+        ("x 2", {"kind": "validity", "at_least": 3}, "n: expected at least 3, found 2"),
+    ],
+)
+def test_a_number_that_says_nothing_is_never_fast(text, entry, message):
+    with pytest.raises(ValueError, match=message):
+        printed(text, n={"find": "x (.*)", **entry})
+
+
+def test_an_optional_metric_may_be_absent():
+    entry = {"kind": "tail", "find": "p99 (.)", "optional": True}
+
+    assert printed("nothing", p99_s=entry) == {}
+
+
+def test_a_validity_that_holds_is_no_metric():
+    assert (
+        printed("failed 0", failed={"kind": "validity", "find": "failed (.)", "at_most": 0}) == {}
+    )
+
+
+@pytest.mark.usefixtures("a_format")
+def test_a_format_knows_what_its_numbers_are(tmp_path):
+    file = tmp_path / "output"
+    own = opened("lines")
+    file.write_text("a_s 2\nother 5\n")
+
+    own.add_run([], file, None)
+
+    assert own.find_numbers() == {"time.a_s": 2.0}
+
+
+@pytest.mark.usefixtures("a_format")
+def test_a_table_chooses_among_the_numbers_of_a_format(tmp_path):
+    file = tmp_path / "output"
+    file.write_text("a_s 2\nother 5\n")
+    own = opened("lines", o={"kind": "count", "find": "other"})
+
+    own.add_run([], file, None)
+
+    assert own.find_numbers() == {"count.o": 5.0}
+
+
+@pytest.mark.usefixtures("a_format")
+def test_a_file_of_an_earlier_run_does_not_count(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "old.txt").write_text("a_s 2\n")
+    own = opened("lines:old.txt")
+    before = own_metrics.stamp(own.find_file(tmp_path / "output"))
+
+    with pytest.raises(ValueError, match=r"expected a file of this run at old\.txt, found none"):
+        own.add_run([], tmp_path / "output", before)
+
+
+def test_a_folder_is_as_new_as_its_newest_file(tmp_path):
+    (tmp_path / "events").mkdir()
+    assert own_metrics.stamp(tmp_path / "events") is None
+
+    for number, name in enumerate("ab", 1):
+        (tmp_path / "events" / name).touch()
+        os.utime(tmp_path / "events" / name, ns=(number, number))
+
+    assert own_metrics.stamp(tmp_path / "events") == 2
+
+
+@pytest.mark.usefixtures("a_format")
+def test_what_a_format_refuses_is_told_with_its_file(tmp_path):
+    (tmp_path / "output").write_text("")
+
+    with pytest.raises(ValueError, match=r"\{output\}, read as lines: expected a line, found none"):
+        opened("lines").add_run([], tmp_path / "output", None)
+
+
+@pytest.mark.usefixtures("a_format")
+def test_numbers_of_no_known_kind_need_a_table(tmp_path):
+    (tmp_path / "output").write_text("other 5\n")
+
+    with pytest.raises(ValueError, match=r"lines: expected a table of metrics in suite\.toml"):
+        opened("lines").add_run([], tmp_path / "output", None)
