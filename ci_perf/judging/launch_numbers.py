@@ -84,7 +84,7 @@ def ratio_of_blocks(base_s: Sequence[float], head_s: Sequence[float]) -> float:
     The mean of the middle of the ratios: as many are left out as gives it the least error. What is
     slow for some seconds is in two neighbours alike, but may be in half of the blocks of one
     process and in less of the other's, where it moves the median: pairs differ by 3.9 % where
-    medians of the same blocks differ by 8.1 % (decision 025).
+    medians of the same blocks differ by 8.1 % (decision 009).
     """
     ratios = [math.log(head / base) for base, head in zip(base_s, head_s, strict=False)]
     centres = [variability.trimmed_mean(ratios, share) for share in TRIMMED_BLOCKS]

@@ -81,7 +81,7 @@ TRIMMED_CALM_WEIGHTS = dict(zip(LOOKS, (1 / 20, 2 / 20, 3 / 20, 14 / 20), strict
 # Which shares of the blocks of a resident pair may be left out on each side: the one with the least
 # error of the mean is, as in Jaeckel, "Some flexible estimates of location", Annals of Mathematical
 # Statistics 1971. Nearly a median where something else runs beside many of the blocks
-# (docs/decisions/025).
+# (docs/decisions/009).
 TRIMMED_BLOCKS = (TRIMMED, 0.3, 0.4)
 # After how many pairs exact numbers, and what is judged by ranges, are decided.
 PAIRS_FOR_RANGES = 4

@@ -3,7 +3,7 @@
 The child's side is measuring/turn_client.py. A process that waits is stopped (SIGSTOP) with its
 group: the workers of its data loader, or threads that spin, would otherwise work while the partner
 is timed, and what they fetched ahead would make its own next block look fast. A process that
-continues wakes up on the CPU on which the other one has just run (decision 028).
+continues wakes up on the CPU on which the other one has just run (decision 009).
 """
 
 import contextlib

@@ -39,7 +39,7 @@ def test_what_is_counted():
 # The goals are 10, 4 and 2. Lower a limit when you have rewritten a document.
 @pytest.mark.parametrize(
     ("pattern", "most"),
-    [(NEGATIONS, 12.8), (CLAUSES, 6.6), (SEMICOLONS, 4.0)],
+    [(NEGATIONS, 9.9), (CLAUSES, 4.2), (SEMICOLONS, 3.6)],
     ids=["negations", "clauses of what, where and who", "semicolons"],
 )
 def test_readme_and_docs_are_as_easy_to_read_as_before(pattern, most):
@@ -50,4 +50,4 @@ def test_readme_and_docs_are_as_easy_to_read_as_before(pattern, most):
 
 # The goal is 25,000.
 def test_readme_and_docs_are_no_longer_than_before():
-    assert sum(len(path.read_text(encoding="utf-8").split()) for path in DOCUMENTS) <= 43_300
+    assert sum(len(path.read_text(encoding="utf-8").split()) for path in DOCUMENTS) <= 35_200
