@@ -358,7 +358,7 @@ def test_the_verdicts_are_all_there_worst_first():
 
 
 def test_every_reason_code_is_explained():
-    explained = [code.strip("`") for code, *_ in table("docs/verdicts.md", "code", "verdict")]
+    explained = [code.strip("`") for code, *_ in table("docs/verdicts.md", "code", "meaning")]
 
     assert sorted(explained) == sorted(code.value for code in Code)
     assert len(explained) <= 24

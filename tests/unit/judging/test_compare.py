@@ -193,7 +193,7 @@ def test_a_workload_has_its_own_limit():
 
 
 def test_more_blocks_in_a_process_create_no_significance():
-    """G3: only launches are evidence."""
+    """Only launches are evidence."""
     few = judged(a_run(a_measured("a", [1e-3] * 5)), a_run(a_measured("a", [1.2345678e-3] * 5)))
     many = judged(
         a_run(a_measured("a", [1e-3] * 500)), a_run(a_measured("a", [1.2345678e-3] * 500))

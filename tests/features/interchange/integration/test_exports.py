@@ -1,8 +1,7 @@
-"""The recipes of docs/exports.md, run as they stand, and `ci-perf export` for each format."""
+"""The scripts of examples/exports, and `ci-perf export` for each format."""
 
 import importlib.util
 import json
-import re
 from pathlib import Path
 
 import msgspec
@@ -17,12 +16,8 @@ from tests.processes import run_python
 from tests.projects import Project
 from tests.runs import HEAD_COMMIT, a_failed, a_measured, a_run
 
-TEXT = (Path(__file__).parents[4] / "docs/exports.md").read_text()
-RECIPES = dict(
-    re.findall(
-        r"^\*\*([^*]+)\*\*[^`]*\(?[^#]*?^```python\n(.*?)^```$", TEXT, re.DOTALL | re.MULTILINE
-    )
-)
+ROOT = Path(__file__).parents[4]
+RECIPES = sorted((ROOT / "examples/exports").glob("*.py"))
 RUN = a_run(a_measured("mlp.width=8", 1e-3, 3e-3, flops=10**9), a_failed("conv"))
 COMPARISON = a_comparison(a_change("mlp"))
 
@@ -36,25 +31,27 @@ def project(tmp_path):
 
 def follow(name, folder):
     """Run a recipe."""
-    done = run_python("-c", RECIPES[name], "run.json", cwd=folder)
+    done = run_python(ROOT / f"examples/exports/{name}.py", "run.json", cwd=folder)
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("name", RECIPES)
-def test_a_recipe_is_short(name):
-    lines = [line for line in RECIPES[name].splitlines() if line and "import " not in line]
-    assert len(lines) <= 15
+@pytest.mark.parametrize("recipe", RECIPES, ids=lambda path: path.stem)
+def test_a_recipe_is_short_and_the_page_names_it(recipe):
+    lines = [line for line in recipe.read_text().splitlines() if line and "import " not in line]
+
+    assert len(lines) <= 16
+    assert f"(../examples/exports/{recipe.name})" in (ROOT / "docs/exports.md").read_text()
 
 
 def test_bencher_gets_a_measure_per_metric_with_its_range(project):
-    follow("Bencher", project.root)
+    follow("bencher", project.root)
 
     step = json.loads((project.root / "bmf.json").read_text())["mlp.width=8"]["step_time_s"]
     assert step == {"value": 2e-3, "lower_value": 1e-3, "upper_value": 3e-3}
 
 
 def test_github_action_benchmark_gets_no_number_of_which_more_is_better(project):
-    follow("github-action-benchmark", project.root)
+    follow("github_action_benchmark", project.root)
 
     class Entry(msgspec.Struct, forbid_unknown_fields=True):
         name: str
@@ -69,7 +66,7 @@ def test_github_action_benchmark_gets_no_number_of_which_more_is_better(project)
 
 
 def test_the_hud_gets_every_launch_of_every_metric(project):
-    follow("PyTorch's HUD", project.root)
+    follow("pytorch_hud", project.root)
 
     records = json.loads((project.root / "hud.json").read_text())
     values = {record["metric"]["name"]: record["metric"]["benchmark_values"] for record in records}
