@@ -5,6 +5,7 @@ import os
 import msgspec
 import pytest
 
+from ci_perf import hooks
 from ci_perf.measuring import own_metrics
 from ci_perf.measuring.own_metrics import OwnMetrics
 from ci_perf.measuring.written_numbers import WrittenNumbers
@@ -37,8 +38,8 @@ def a_format(monkeypatch):
             for name, value in rows
         }
 
-    monkeypatch.setattr(own_metrics.hooks, "find_formats", lambda: {"lines": "here:read"})
-    monkeypatch.setattr(own_metrics.hooks, "load", lambda _: read)
+    monkeypatch.setattr(hooks, "find_formats", lambda: {"lines": "here:read"})
+    monkeypatch.setattr(hooks, "load", lambda _: read)
 
 
 def test_a_time_is_the_median_of_what_a_run_prints_in_seconds():

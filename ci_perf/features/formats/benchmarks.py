@@ -1,0 +1,248 @@
+"""Tools with many benchmarks: pytest-benchmark, asv, nvbench, Google Benchmark, hyperfine."""
+
+import itertools
+import math
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from ci_perf.features.formats import documents
+from ci_perf.features.formats.documents import Named
+from ci_perf.measuring.written_numbers import WrittenNumbers
+from ci_perf.model.metrics import OwnKind
+
+
+def _time(name: str, values: list[float]) -> Named:
+    return name, WrittenNumbers(values=tuple(values), kind="time")
+
+
+# --- pytest-benchmark: `pytest --benchmark-json=FILE`
+
+
+class _PytestStats(msgspec.Struct):
+    median: float
+    data: list[float] = []
+
+
+class _PytestBenchmark(msgspec.Struct):
+    fullname: str
+    stats: _PytestStats
+
+
+class _PytestFile(msgspec.Struct):
+    benchmarks: list[_PytestBenchmark]
+
+
+def read_pytest_benchmark(path: Path) -> dict[str, WrittenNumbers]:
+    """Read the time of every round, or the median in a file without data. Raises ValueError."""
+    file = documents.parse(documents.read_text(path), _PytestFile)
+    return documents.collect(
+        _time(each.fullname, each.stats.data or [each.stats.median]) for each in file.benchmarks
+    )
+
+
+# --- asv: `results/MACHINE/COMMIT-ENVIRONMENT.json` of `asv run`
+
+_ASV_VERSION = 2
+# asv knows the kind of a benchmark by its name; the file has no unit of a "track".
+_ASV_KIND = re.compile(r"(?i:time|timeraw|peakmem|mem)(?=[_A-Z])")
+_ASV_OTHER_FILES = frozenset({"machine.json", "benchmarks.json"})
+
+
+class _AsvFile(msgspec.Struct):
+    version: float
+    result_columns: list[str]
+    # A row of values, as far as the benchmark has any, in the order of the columns.
+    results: dict[str, list[object]]
+
+
+class _AsvRow(msgspec.Struct):
+    """Results and samples of one benchmark, in the order of all combinations of parameters.
+
+    The result of a benchmark that failed is null, and NaN if it was skipped.
+    """
+
+    result: list[float | None] | None = None
+    params: list[list[str]] = []
+    samples: list[list[float] | None] | None = None
+
+
+def read_asv(path: Path) -> dict[str, WrittenNumbers]:
+    """Read a file of results, or the newest one in a folder. Raises ValueError.
+
+    Every combination of parameters is a benchmark; one that was skipped is left out.
+    """
+    file = documents.parse(documents.read_text(_find_asv_file(path)), _AsvFile)
+    if file.version != _ASV_VERSION:
+        raise ValueError(
+            f"expected results of asv in version {_ASV_VERSION}, found {file.version:g}; write "
+            "them anew with `asv update`"
+        )
+    return documents.collect(
+        reading
+        for name, values in file.results.items()
+        for reading in _read_asv_row(
+            name, documents.convert(dict(zip(file.result_columns, values, strict=False)), _AsvRow)
+        )
+    )
+
+
+def _find_asv_file(path: Path) -> Path:
+    """Return the newest file of results: its name has the commit, which no option can name."""
+    if not path.is_dir():
+        return path
+    files = [file for file in path.rglob("*.json") if file.name not in _ASV_OTHER_FILES]
+    if not files:
+        raise ValueError("expected results of asv in the folder, found none")
+    return max(files, key=lambda file: file.stat().st_mtime)
+
+
+def _read_asv_row(name: str, row: _AsvRow) -> Iterator[Named]:
+    results = row.result or [None]
+    samples = row.samples or [None] * len(results)
+    combinations = math.prod(map(len, row.params))
+    if not combinations == len(results) == len(samples):
+        raise ValueError(
+            f"{name}: expected {combinations} results, one for each combination of parameters, "
+            f"found {len(results)}"
+        )
+    match = _ASV_KIND.match(name.rpartition(".")[2])
+    kind: OwnKind | None = None
+    if match:
+        kind = "bytes" if "mem" in match[0].lower() else "time"
+    for chosen, result, values in zip(
+        itertools.product(*row.params), results, samples, strict=True
+    ):
+        benchmark = f"{name}({', '.join(chosen)})" if chosen else name
+        if result is None:
+            raise ValueError(f"{benchmark}: expected a number, found none: the benchmark failed")
+        if not math.isnan(result):
+            yield benchmark, WrittenNumbers(values=tuple(values or [result]), kind=kind)
+
+
+# --- nvbench: `--json FILE`
+
+# The first that a state has: files of older versions have no median.
+_NVBENCH_TAGS = (
+    "nv/cold/time/gpu/median",
+    "nv/cold/time/gpu/mean",
+    "nv/cpu_only/time/cpu/median",
+    "nv/cpu_only/time/cpu/mean",
+)
+# As nvbench itself begins the reason where an exception has ended a benchmark.
+_NVBENCH_ERROR = "Unexpected error"
+
+
+class _NvbenchValue(msgspec.Struct):
+    name: str
+    value: str | float
+
+
+class _NvbenchSummary(msgspec.Struct):
+    tag: str
+    data: list[_NvbenchValue] | None = None
+
+
+class _NvbenchState(msgspec.Struct):
+    name: str
+    summaries: list[_NvbenchSummary] | None = None
+    is_skipped: bool = False
+    skip_reason: str = ""
+
+
+class _NvbenchBenchmark(msgspec.Struct):
+    name: str
+    states: list[_NvbenchState] | None = None
+
+
+class _NvbenchFile(msgspec.Struct):
+    benchmarks: list[_NvbenchBenchmark] | None
+
+
+def read_nvbench(path: Path) -> dict[str, WrittenNumbers]:
+    """Read the median GPU time of every state, or its mean. Raises ValueError.
+
+    A state is one choice of device and parameters. One that was skipped is left out.
+    """
+    file = documents.parse(documents.read_text(path), _NvbenchFile)
+    return documents.collect(
+        _time(f"{benchmark.name}.{state.name}".rstrip("."), [_read_nvbench_time(state)])
+        for benchmark in file.benchmarks or []
+        for state in benchmark.states or []
+        if not state.is_skipped or state.skip_reason.startswith(_NVBENCH_ERROR)
+    )
+
+
+def _read_nvbench_time(state: _NvbenchState) -> float:
+    if state.is_skipped:
+        raise ValueError(f"{state.name}: expected a time, found: {state.skip_reason}")
+    values = {
+        summary.tag: value.value
+        for summary in state.summaries or []
+        for value in summary.data or []
+        if value.name == "value"
+    }
+    for tag in _NVBENCH_TAGS:
+        if tag in values:
+            return float(values[tag])
+    raise ValueError(f"{state.name}: expected a summary {_NVBENCH_TAGS[1]}, found none")
+
+
+# --- Google Benchmark: `--benchmark_out=FILE --benchmark_out_format=json`
+
+
+class _GoogleEntry(msgspec.Struct):
+    name: str
+    run_name: str = ""
+    run_type: Literal["iteration", "aggregate"] = "iteration"
+    aggregate_name: str = ""
+    real_time: float | None = None  # none of a big O
+    time_unit: Literal["ns", "us", "ms", "s"] = "ns"
+    error_occurred: bool = False
+    error_message: str = ""
+    skipped: bool = False
+
+
+class _GoogleFile(msgspec.Struct):
+    context: dict[str, object]
+    benchmarks: list[_GoogleEntry]
+
+
+def read_google_benchmark(path: Path) -> dict[str, WrittenNumbers]:
+    """Read the real time of every repetition. Raises ValueError.
+
+    The median of the repetitions is read where the file has nothing else. A benchmark that was
+    skipped is left out.
+    """
+    file = documents.parse(documents.read_text(path), _GoogleFile)
+    values: dict[str, dict[str, list[float]]] = {}
+    for entry in file.benchmarks:
+        name = entry.run_name or entry.name
+        if entry.error_occurred:
+            raise ValueError(f"{name}: expected a time, found an error: {entry.error_message}")
+        if entry.real_time is not None and not entry.skipped:
+            time_s = entry.real_time / documents.PER_SECOND[entry.time_unit]
+            values.setdefault(name, {}).setdefault(entry.aggregate_name, []).append(time_s)
+    times = {name: by_kind.get("", by_kind.get("median")) for name, by_kind in values.items()}
+    return documents.collect(_time(name, each) for name, each in times.items() if each)
+
+
+# --- hyperfine: `--export-json FILE`
+
+
+class _HyperfineResult(msgspec.Struct):
+    command: str
+    times: list[float]
+
+
+class _HyperfineFile(msgspec.Struct):
+    results: list[_HyperfineResult]
+
+
+def read_hyperfine(path: Path) -> dict[str, WrittenNumbers]:
+    """Read the times of every command, by its text or its `--command-name`. Raises ValueError."""
+    file = documents.parse(documents.read_text(path), _HyperfineFile)
+    return documents.collect(_time(each.command, each.times) for each in file.results)
