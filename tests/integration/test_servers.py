@@ -79,7 +79,7 @@ server = "{python} server.py {{port}} {options}"
 ready = "http://localhost:{{port}}/{health}"
 ready_s = {ready_s}
 command = "{python} client.py {{port}} {path} {{output}}"
-metric = 'ttft_ms="median_ttft_ms": ([0-9.]+)'
+{reads}
 require = "{require}"
 protocol = {{ processes = 1 }}
 """
@@ -101,6 +101,7 @@ def write_suite(git, **changes):
         "ready_s": 30,
         "path": "load",
         "require": "failed requests: 0",
+        "reads": """metric = 'ttft_ms="median_ttft_ms": ([0-9.]+)'""",
     }
     (git.root / "workloads/suite.toml").write_text(SUITE.format(**{**said, **changes}))
     git.ask("add", "--all")
@@ -166,6 +167,39 @@ def test_a_server_that_is_never_ready_is_told_with_the_time_limit(repository):
         r"expected an answer of http://localhost:\d+/ within 1 s, found .*refused", done.err
     )
     assert find_left(repository) == []
+
+
+OWN = """
+reads = "json"
+metrics.median_ttft_ms = {{ kind = "time", limit = 0.5 }}
+metrics.failed = {{ kind = "validity", at_most = {} }}
+"""
+
+
+def test_a_slower_first_token_is_a_row_of_its_own(repository):
+    write_suite(repository, reads=OWN.format(0))
+    repository.ask("switch", "--quiet", "--create", "branch")
+    repository.commit(pace_py="S = 0.04\n")
+
+    done = Project(repository.root).run(
+        *("check", "--suite", "serve", "--against", "main", "--wait", "0s"),
+        *("--comparison", "../comparison.json"),
+    )
+
+    rows = json.loads((repository.root.parent / "comparison.json").read_text())["rows"]
+    (row,) = (row for row in rows if row.get("metric") == "time.median_ttft_ms")
+    assert done.code == ExitCode.REGRESSED, done.err
+    assert (row["verdict"], row["limit"]) == ("regressed", 0.5)
+    assert 0.04 < row["head"] < 4 * row["base"] * 1.5
+    assert "median_ttft_ms" in done.out.splitlines()[0]
+
+
+def test_a_load_that_failed_is_no_measurement(repository):
+    done, measured = run(repository, reads=OWN.format(-1))
+
+    assert done.code == ExitCode.NO_ANSWER
+    assert measured.measured == ()
+    assert "failed: expected at most -1, found 0" in done.err
 
 
 @pytest.mark.parametrize("options", ["--deaf", "--child", "--deaf --child"])
