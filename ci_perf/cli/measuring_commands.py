@@ -72,8 +72,9 @@ def _add_sources(command: Any) -> Any:  # noqa: ANN401  what click decorates
     default="",
     metavar="NAME_ms=REGEX",
     help="With -- COMMAND: the step times that the command prints, in s, ms or us, such as "
-    "'step_ms=iter .*time ([0-9.]+)ms'. With --skip N, the first N do not count.  [default: (the "
-    "time of the whole command)]",
+    "'step_ms=iter .*time ([0-9.]+)ms'. With --skip N, the first N do not count. With --reads "
+    "FORMAT[:FILE], the numbers count that it writes, of vllm or hyperfine, for example.  "
+    "[default: (the time of the whole command)]",
 )
 @click.option(
     "--skip",
@@ -87,6 +88,7 @@ def _add_sources(command: Any) -> Any:  # noqa: ANN401  what click decorates
     "--reads",
     default="",
     metavar="FORMAT[:FILE]",
+    hidden=True,
     help="With -- COMMAND: the format of the numbers that the command writes to {output}, or to "
     "FILE: vllm, hyperfine, pytest-benchmark, …",
 )
