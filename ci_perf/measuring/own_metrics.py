@@ -10,7 +10,7 @@ from ci_perf import hooks
 from ci_perf.measuring.written_numbers import WrittenNumbers
 from ci_perf.model.codec import did_you_mean
 from ci_perf.model.metrics import Kind, check_own, metric_of, name_own
-from ci_perf.model.suite import READS_TEXT, UNITS, OwnMetric, parse_pattern
+from ci_perf.model.suite import READS_TEXT, SIZES, OwnMetric, parse_pattern
 
 Numbers = dict[str, float]
 
@@ -116,8 +116,8 @@ def _choose(declared: Mapping[str, OwnMetric], readings: Mapping[str, WrittenNum
         if metric.kind == "validity":
             _check_bounds(name, metric, reading)
             continue
-        unit = UNITS[metric.unit] if metric.unit else _unit_of_name(name, reading)
         own = name_own(metric.kind, name)
+        unit = _find_unit(own, metric.unit, reading)
         numbers[own] = _middle(own, [value * unit for value in reading.values])
     return numbers
 
@@ -130,10 +130,23 @@ def _check_bounds(name: str, metric: OwnMetric, reading: WrittenNumbers) -> None
             raise ValueError(f"{name}: expected at least {metric.at_least:g}, found {value:g}")
 
 
-def _unit_of_name(name: str, reading: WrittenNumbers) -> float:
-    """Return what a number is multiplied by; a reader that knows the kind has done that."""
-    ends = {"ms": 1e-3, "us": 1e-6, "ns": 1e-9, "kib": 2.0**10, "mib": 2.0**20, "gib": 2.0**30}
-    return 1.0 if reading.kind else ends.get(name.rpartition("_")[2].lower(), 1.0)
+def _find_unit(own: str, unit: str, reading: WrittenNumbers) -> float:
+    """Return what a number is multiplied by; a reader that knows the kind has done that.
+
+    Raises ValueError: a unit of another quantity, or of a number whose unit is known.
+    """
+    kind = metric_of(own).unit
+    if reading.kind is not None:
+        known = metric_of(name_own(reading.kind, own)).unit
+        if unit or known is not kind:
+            raise ValueError(f"{own}: expected a kind in {known.value} and no unit")
+        return 1.0
+    sizes = SIZES.get(kind, {})
+    if unit and unit not in sizes:
+        raise ValueError(f"{own}: expected a unit of {kind.value}, found {unit!r}")
+    end = own.rpartition("_")[2]
+    by_end = {name.lower(): size for name, size in sizes.items()}
+    return sizes[unit] if unit else by_end.get(end.lower(), 1.0)
 
 
 def _take_all(readings: Mapping[str, WrittenNumbers]) -> Numbers:

@@ -18,10 +18,10 @@ Scalar = str | Integer | Finite | bool
 Text = Annotated[str, msgspec.Meta(max_length=10_000)]
 # Names become names of files and arguments of commands: none is "..", a switch or a formula.
 # Python's `$` alone would let a line feed follow.
-_NAME = r"[A-Za-z0-9_][A-Za-z0-9_.=+-]*"
+NAME = r"[A-Za-z0-9_][A-Za-z0-9_.=+-]*"
 _END = r"(?!\n)$"
-Name = Annotated[str, msgspec.Meta(min_length=1, max_length=200, pattern=f"^{_NAME}{_END}")]
-NameOrEmpty = Annotated[str, msgspec.Meta(max_length=200, pattern=f"^({_NAME})?{_END}")]
+Name = Annotated[str, msgspec.Meta(min_length=1, max_length=200, pattern=f"^{NAME}{_END}")]
+NameOrEmpty = Annotated[str, msgspec.Meta(max_length=200, pattern=f"^({NAME})?{_END}")]
 # The name of a parameter, which stands before "=" in the id of a workload.
 Key = Annotated[
     str, msgspec.Meta(min_length=1, max_length=100, pattern=f"^[A-Za-z0-9_][A-Za-z0-9_-]*{_END}")
@@ -38,7 +38,7 @@ OUTSIDE_SUITES = {COMMAND_SUITE: "-- COMMAND", "builtin:pytest": "--pytest PATH"
 # A suite of the repository, or one that ships with ci-perf: "smoke", "builtin:smoke".
 SuiteName = Annotated[
     str,
-    msgspec.Meta(min_length=1, max_length=200, pattern=f"^(builtin:)?{_NAME}{_END}"),
+    msgspec.Meta(min_length=1, max_length=200, pattern=f"^(builtin:)?{NAME}{_END}"),
 ]
 # Thirty years: longer is a damaged file, and would overflow what is calculated from it.
 MOST_SECONDS = 1e9

@@ -1,11 +1,12 @@
 """The metrics that ci-perf knows: unit, direction and what kind of number each is."""
 
 import functools
+import re
 from collections.abc import Iterable, Mapping
 from enum import Enum
 from typing import Literal, get_args
 
-from ci_perf.model.base import Struct
+from ci_perf.model.base import NAME, Struct
 
 
 class Unit(Enum):
@@ -196,6 +197,9 @@ _OWN: dict[str, tuple[Unit, Kind, Better]] = {
 }
 
 
+_OWN_NAME = re.compile(rf"({'|'.join(_OWN)})\.({NAME})")
+
+
 def name_own(kind: OwnKind, name: str) -> str:
     """Return what an own metric is called wherever it is kept: "time.median_ttft_ms"."""
     return f"{kind}.{name}"
@@ -204,11 +208,11 @@ def name_own(kind: OwnKind, name: str) -> str:
 @functools.lru_cache(maxsize=10_000)
 def find_metric(name: str) -> Metric | None:
     """Return the metric of this name, one of ours or of the user's own; `None`: there is none."""
-    kind, dot, title = name.partition(".")
-    if not (dot and title and kind in _OWN):
+    own = _OWN_NAME.fullmatch(name)
+    if own is None:
         return BY_NAME.get(name)
-    unit, behaviour, better = _OWN[kind]
-    return Metric(name=name, title=title, unit=unit, kind=behaviour, better=better)
+    unit, behaviour, better = _OWN[own[1]]
+    return Metric(name=name, title=own[2], unit=unit, kind=behaviour, better=better)
 
 
 def metric_of(name: str) -> Metric:
@@ -235,7 +239,7 @@ def check_own(name: str, value: float) -> None:
         raise ValueError(f"expected a name like 'time.ttft', of {kinds}, found {name!r}")
     least = 0 if metric.kind is Kind.COUNT else 1e-12
     if not least <= value <= 1e18:
-        expected = "a number above 0" if least else "0 or more"
+        expected = "a number above 0, up to 1e18" if least else "a number from 0 to 1e18"
         raise ValueError(f"{name}: expected {expected}, found {value:g}")
 
 

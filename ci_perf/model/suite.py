@@ -99,8 +99,8 @@ LimitEntry = LimitChange | LimitValue
 
 
 # A metric's unit, in the units that people write. A share of a step is a size: it is one already.
-_SIZES = {
-    Unit.SECOND: {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6},
+SIZES = {
+    Unit.SECOND: {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9},
     Unit.BYTE: {"B": 1.0, "KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30},
     Unit.JOULE: {"J": 1.0, "mJ": 1e-3, "kJ": 1e3},
 }
@@ -142,7 +142,7 @@ def _share(value: float) -> float:
 
 
 def _size(text: str, metric: Metric | None) -> float:
-    units = _SIZES.get(metric.unit, {}) if metric else {}
+    units = SIZES.get(metric.unit, {}) if metric else {}
     spelled = _SIZE.fullmatch(text)
     is_known = spelled is not None and spelled[2] in units
     size = float(spelled[1]) * units[spelled[2]] if spelled and is_known else 0.0
@@ -246,7 +246,6 @@ class Entry(Struct, frozen=True, kw_only=True):
     protocol: dict[str, Scalar] = {}
 
 
-_UNITS_S = {"s": 1.0, "ms": 1e-3, "us": 1e-6}
 # What a command prints, as a format: its metrics are regular expressions.
 READS_TEXT = "regex"
 
@@ -260,9 +259,9 @@ def parse_metric(metric: str) -> tuple[re.Pattern[str] | None, float]:
         return None, 1.0
     name, equals, text = metric.partition("=")
     unit = name.rpartition("_")[2]
-    if not equals or unit not in _UNITS_S:
+    if not equals or unit not in SIZES[Unit.SECOND]:
         raise ValueError(f"expected NAME_s=REGEX, NAME_ms=REGEX or NAME_us=REGEX, found {metric!r}")
-    return parse_pattern(text), _UNITS_S[unit]
+    return parse_pattern(text), SIZES[Unit.SECOND][unit]
 
 
 def parse_pattern(text: str, where: str = "") -> re.Pattern[str]:
@@ -275,19 +274,6 @@ def parse_pattern(text: str, where: str = "") -> re.Pattern[str]:
     if pattern.groups != 1:
         raise ValueError(f"{place}expected one group, which is the number, found {text!r}")
     return pattern
-
-
-# How many seconds or bytes the unit of a metric's name or of its entry is.
-UNITS = {
-    "s": 1.0,
-    "ms": 1e-3,
-    "us": 1e-6,
-    "ns": 1e-9,
-    "B": 1.0,
-    "KiB": 2.0**10,
-    "MiB": 2.0**20,
-    "GiB": 2.0**30,
-}
 
 
 def check_reads(reads: str, command: str) -> None:
@@ -306,10 +292,10 @@ class OwnMetric(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A metric of the user's own, of what a command writes.
 
     ``find`` says where: the name that the format knows, or a regular expression with one group;
-    without it, the metric's own name. ``unit`` is that of the number, by default the end of the
-    name ("ttft_ms"), else that of the kind. The kind "validity" is no metric: a number outside of
-    ``at_least`` and ``at_most`` fails the launch. So does one that is not found, unless it is
-    ``optional``.
+    without it, the metric's own name. ``unit`` is that of the number where the format does not know
+    it, by default the end of the name ("ttft_ms"), else that of the kind. The kind "validity" is no
+    metric: a number outside of ``at_least`` and ``at_most`` fails the launch. So does one that is
+    not found, unless it is ``optional``.
     """
 
     kind: OwnKind | Literal["validity"]
@@ -401,14 +387,13 @@ class CommandEntry(Struct, frozen=True, kw_only=True):
         return msgspec.json.encode(plain, order="sorted").decode() if plain else ""
 
     def _limits(self) -> dict[str, LimitEntry]:
-        changes = {
+        return {
             name_own(metric.kind, name): LimitChange(
                 limit=metric.limit, gate=metric.gate, require=metric.require
             )
             for name, metric in self.metrics.items()
             if metric.kind != "validity"
         }
-        return {name: change for name, change in changes.items() if change != LimitChange()}
 
 
 class SuiteSpec(Struct, frozen=True, kw_only=True):

@@ -51,9 +51,11 @@ MARKS = {
 
 
 def metric_title(name: str) -> str:
-    """Return our title of a metric, or the foreign name of a metric unknown to this version."""
+    """Return our title of a metric, or the foreign name of any other: shown as one."""
     known = metrics.find_metric(name)
-    return Words(known.title) if known else name
+    if known is None:
+        return name
+    return Words(known.title) if name in metrics.BY_NAME else known.title
 
 
 def metric(row: Row) -> str:

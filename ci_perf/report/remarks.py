@@ -106,7 +106,7 @@ def _name_signs(row: Change) -> Iterator[str]:
 
 def _join_titles(names: Iterable[str]) -> str:
     """Join our titles: a name that this version does not know is foreign, and no remark."""
-    return ", ".join(known.title for name in names if (known := metrics.find_metric(name)))
+    return ", ".join(metrics.BY_NAME[name].title for name in names if name in metrics.BY_NAME)
 
 
 def describe_drift(row: Change) -> Words:

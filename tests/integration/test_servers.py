@@ -190,11 +190,11 @@ def test_a_slower_first_token_is_a_row_of_its_own(repository):
     (row,) = (row for row in rows if row.get("metric") == "time.median_ttft_ms")
     assert done.code == ExitCode.REGRESSED, done.err
     assert (row["verdict"], row["limit"]) == ("regressed", 0.5)
-    assert 0.04 < row["head"] < 4 * row["base"] * 1.5
+    assert row["head"] > 0.04
     assert "median_ttft_ms" in done.out.splitlines()[0]
 
 
-def test_a_load_that_failed_is_no_measurement(repository):
+def test_a_load_outside_of_its_bounds_is_no_measurement(repository):
     done, measured = run(repository, reads=OWN.format(-1))
 
     assert done.code == ExitCode.NO_ANSWER

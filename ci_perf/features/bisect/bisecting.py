@@ -15,7 +15,7 @@ from ci_perf.judging.policy import KIND_OF
 from ci_perf.model import metrics
 from ci_perf.model.comparison import Change, Row, Verdict
 from ci_perf.model.metrics import Metric
-from ci_perf.model.suite import Limit, Limits
+from ci_perf.model.suite import Limit, Limits, find_limit
 
 # The limit that divides an effect, as a share of its logarithm: an alarm excludes a third of the
 # effect, and "unchanged" two thirds.
@@ -121,8 +121,8 @@ def worse(rows: tuple[Row, ...], metric: str = "") -> Change | None:
 
 def only(limits: Limits, workload: str, metric: str) -> Limits:
     """Return the limits under which this metric alone gates, by the size that it has anyway."""
-    of_workload = limits.of(workload)
-    return _gating(limits, workload, metric, of_workload[metric])
+    limit = find_limit(limits.of(workload), metric) or Limit()
+    return _gating(limits, workload, metric, limit)
 
 
 def dividing(limits: Limits, effect: Change) -> Limits:

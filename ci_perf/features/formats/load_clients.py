@@ -45,6 +45,8 @@ class _Load:
 def _read_load(load: _Load) -> Iterator[Named]:
     """Return the numbers of the server. Raises ValueError where these are none."""
     _check_load(load)
+    for name, count in (("completed", load.completed), ("failed", load.failed)):
+        yield name, WrittenNumbers(values=(count,))
     # A client that has not streamed writes 0: it saw no first token.
     kinds: list[tuple[OwnKind, Mapping[str, float]]] = [("time", load.medians)]
     if load.completed >= _LEAST_FOR_P99:

@@ -11,7 +11,7 @@ from ci_perf.model import metrics
 from ci_perf.model.commit import Commit
 from ci_perf.report import page, units
 from ci_perf.report.escape import Sentence, Words
-from ci_perf.report.phrases import Phrase
+from ci_perf.report.phrases import Phrase, metric_title
 
 _COMMIT = 10
 _DATE = len("2026-11-21")
@@ -97,7 +97,7 @@ def _workload(history: BranchHistory, each: WorkloadHistory) -> WorkloadSection:
     flat = {name for name, centres in columns.items() if report.is_flat(centres)}
     drawn = (timelines.draw(each, line, dates) for line in each.metrics if line.metric not in flat)
     still = ", ".join(
-        f"{report.title(line.metric)} {_value(line.centre, line.metric)}"
+        f"{metric_title(line.metric)} {_value(line.centre, line.metric)}"
         for line in each.metrics
         if line.metric in flat
     )
@@ -113,7 +113,7 @@ def _workload(history: BranchHistory, each: WorkloadHistory) -> WorkloadSection:
         removed=removed,
         timelines=tuple(timeline for timeline in drawn if timeline is not None),
         still=(Words(f"Never changed: {still}"),) if still else (),
-        titles=tuple(report.title(name) for name in columns),
+        titles=tuple(metric_title(name) for name in columns),
         sessions=tuple(
             (
                 dates[at],

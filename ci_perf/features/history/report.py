@@ -15,7 +15,7 @@ from ci_perf.model import metrics
 from ci_perf.model.commit import Commit
 from ci_perf.report import units
 from ci_perf.report.escape import Sentence, Words
-from ci_perf.report.phrases import Phrase
+from ci_perf.report.phrases import Phrase, metric_title
 from ci_perf.report.tables import Page, Table
 
 _DATE = len("2026-11-21")
@@ -95,7 +95,9 @@ def _drift(each: WorkloadHistory, line: MetricTimeline) -> Phrase:
     moved = units.percent((line.trend or 1.0) - 1)
     return (
         each.workload,
-        Words(f" {title(line.metric)} has drifted by {moved} within its epoch, on "),
+        Words(" "),
+        metric_title(line.metric),
+        Words(f" has drifted by {moved} within its epoch, on "),
         each.machine,
     )
 
@@ -105,19 +107,14 @@ def date(commit: Commit) -> Words:
     return Words(commit.date[:_DATE])
 
 
-def title(metric: str) -> str:
-    """Return what people call a metric."""
-    return metrics.metric_of(metric).title
-
-
 def moves_phrase(cause: SharedCause) -> Phrase:
     """Say in one line what moved; ▲ is worse. A history that began anew says of neither."""
     parts: list[str] = []
     for move in cause.moves[:_MOST_MOVES]:
         mark = "◆" if cause.starts_anew else "▲" if move.is_worse else "▼"
         between = "; " if parts else ""
-        parts += [Words(f"{between}{mark} "), move.workload]
-        parts.append(Words(f" {title(move.metric)} {move.words}"))
+        parts += [Words(f"{between}{mark} "), move.workload, Words(" ")]
+        parts += [metric_title(move.metric), Words(f" {move.words}")]
     rest = len(cause.moves) - _MOST_MOVES
     return (*parts, Words(f"; and {rest:,} more" if rest > 0 else ""))
 
@@ -220,7 +217,7 @@ def _rows(members: Iterable[WorkloadHistory]) -> Iterator[list[str | Phrase]]:
                 continue
             yield [
                 each.workload,
-                Words(title(line.metric)),
+                metric_title(line.metric),
                 _spark(centres(each, line.metric)),
                 Words(f"{len(each.sessions):,}"),
                 units.value(line.centre, metrics.metric_of(line.metric).unit),

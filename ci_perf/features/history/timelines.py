@@ -13,6 +13,7 @@ from ci_perf.report import units
 from ci_perf.report.escape import Words
 from ci_perf.report.page import pictures
 from ci_perf.report.page.pictures import Caption, Curve, Picture, Scale, Segment, Symbol
+from ci_perf.report.phrases import metric_title
 
 _HEIGHT = 124
 # Two lines of words about changes stand above.
@@ -65,7 +66,7 @@ def draw(each: WorkloadHistory, line: MetricTimeline, dates: Sequence[str]) -> T
         + ("accepted" if accepted else "accepted by nobody")
         for change, _, accepted in changes[-_MOST_LABELS:]
     ]
-    title = report.title(line.metric)
+    title = metric_title(line.metric)
     label = f"{title}: {units.numbered(len(known), 'session')}, {low_to_high}"
     return TimelinePlot(
         title=Words(title),

@@ -15,8 +15,14 @@ GUIDELLM = json.loads((FILES / "guidellm-0.8.1.json").read_text())
 AIPERF = json.loads((FILES / "aiperf-0.13.0.json").read_text())
 
 
-def summarise(readings):
-    """Return the kind and the only value of each reading."""
+def judged(readings):
+    """Return the readings of a known kind: without the counts, which only a table may take."""
+    return {name: each for name, each in readings.items() if each.kind}
+
+
+def summarise(every):
+    """Return the kind and the only value of each reading of a known kind."""
+    readings = judged(every)
     values = {name: each.values for name, each in readings.items()}
     assert {len(each) for each in values.values()} == {1}
     return {name: (each.kind, pytest.approx(each.values[0])) for name, each in readings.items()}
@@ -33,7 +39,7 @@ def read_vllm(tmp_path):
 
 
 def test_vllm_has_medians_tails_and_rates_in_base_units(read_vllm):
-    assert read_vllm() == {
+    assert judged(read_vllm()) == {
         "median_ttft_ms": WrittenNumbers(values=(0.05,), kind="time"),
         "median_tpot_ms": WrittenNumbers(values=(0.0115,), kind="time"),
         "median_itl_ms": WrittenNumbers(values=(0.011,), kind="time"),
@@ -46,6 +52,13 @@ def test_vllm_has_medians_tails_and_rates_in_base_units(read_vllm):
     }
 
 
+def test_a_table_may_bound_the_requests_that_were_completed_or_failed(read_vllm):
+    readings = read_vllm()
+
+    assert readings["failed"] == WrittenNumbers(values=(0.0,))
+    assert readings["completed"] == WrittenNumbers(values=(float(VLLM["completed"]),))
+
+
 def test_vllm_has_the_time_of_a_request_if_it_was_asked_to(read_vllm):
     readings = read_vllm(median_e2el_ms=1200, p99_e2el_ms=1500)
 
@@ -55,7 +68,7 @@ def test_vllm_has_the_time_of_a_request_if_it_was_asked_to(read_vllm):
 
 def test_of_fewer_than_100_requests_there_is_no_tail(read_vllm):
     def kinds(completed):
-        return {each.kind for each in read_vllm(completed=completed).values()}
+        return {each.kind for each in judged(read_vllm(completed=completed)).values()}
 
     assert kinds(99) == {"time", "rate"}
     assert kinds(100) == {"time", "tail", "rate"}
@@ -64,7 +77,7 @@ def test_of_fewer_than_100_requests_there_is_no_tail(read_vllm):
 def test_at_a_chosen_rate_throughput_is_the_load_and_not_the_server(read_vllm):
     readings = read_vllm(request_rate=20, request_throughput=19.2)
 
-    assert {each.kind for each in readings.values()} == {"time", "tail"}
+    assert {each.kind for each in judged(readings).values()} == {"time", "tail"}
 
 
 @pytest.mark.parametrize("request_rate", ["inf", "trace", math.inf, None, 0])
@@ -209,7 +222,7 @@ def test_guidellm_has_medians_tails_and_mean_rates():
 def test_guidellm_at_a_chosen_rate_has_times():
     readings = load_clients.read_guidellm(FILES / "guidellm-0.8.1-rate.json")
 
-    assert {each.kind for each in readings.values()} == {"time", "tail"}
+    assert {each.kind for each in judged(readings).values()} == {"time", "tail"}
     assert readings["request_latency"].values == (0.07482171058654785,)
 
 
@@ -246,7 +259,7 @@ def read_aiperf(tmp_path):
 def test_aiperf_has_medians_tails_and_mean_rates(read_aiperf):
     readings = read_aiperf()
 
-    assert {name: each.kind for name, each in readings.items()} == {
+    assert {name: each.kind for name, each in judged(readings).items()} == {
         "request_latency": "time",
         "time_to_first_token": "time",
         "inter_token_latency": "time",

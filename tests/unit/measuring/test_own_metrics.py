@@ -75,11 +75,11 @@ def test_the_unit_is_that_of_the_entry_or_the_end_of_the_name(name, unit, value)
 @pytest.mark.parametrize(
     ("text", "entry", "message"),
     [
-        ("x 0", {"kind": "time"}, r"time\.n: expected a number above 0, found 0"),
-        ("x 0", {"kind": "rate"}, r"rate\.n: expected a number above 0, found 0"),
-        ("x nan", {"kind": "time"}, r"time\.n: expected a number above 0, found nan"),
-        ("x inf", {"kind": "bytes"}, r"bytes\.n: expected a number above 0, found inf"),
-        ("x -1", {"kind": "count"}, r"count\.n: expected 0 or more, found -1"),
+        ("x 0", {"kind": "time"}, r"time\.n: expected a number above 0, up to 1e18, found 0"),
+        ("x 0", {"kind": "rate"}, r"rate\.n: expected a number above 0, up to 1e18, found 0"),
+        ("x nan", {"kind": "time"}, r"time\.n: expected a number above 0, up to 1e18, found nan"),
+        ("x inf", {"kind": "bytes"}, r"bytes\.n: expected a number above 0, up to 1e18, found inf"),
+        ("x -1", {"kind": "count"}, r"count\.n: expected a number from 0 to 1e18, found -1"),
         ("x one", {"kind": "time"}, "expected a number, found 'one' in 'x one'"),
         ("y 1", {"kind": "time"}, r"metrics\.n: expected 'x \(\.\*\)', found none"),
         ("x 2", {"kind": "validity", "at_most": 1}, "n: expected at most 1, found 2"),
@@ -123,6 +123,37 @@ def test_a_table_chooses_among_the_numbers_of_a_format(tmp_path):
     own.add_run([], file, None)
 
     assert own.find_numbers() == {"count.o": 5.0}
+
+
+def read_lines(tmp_path, text, **metrics):
+    (tmp_path / "output").write_text(text)
+    own = opened("lines", **metrics)
+    own.add_run([], tmp_path / "output", None)
+    return own.find_numbers()
+
+
+@pytest.mark.usefixtures("a_format")
+def test_a_number_of_a_known_kind_is_in_its_unit_whatever_its_name_ends_in(tmp_path):
+    entry = {"kind": "tail", "find": "a_s"}
+
+    assert read_lines(tmp_path, "a_s 2", a_ms=entry) == {"tail.a_ms": 2.0}
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ({"kind": "rate", "find": "a_s"}, r"rate\.x: expected a kind in s and no unit"),
+        (
+            {"kind": "time", "find": "a_s", "unit": "ms"},
+            r"time\.x: expected a kind in s and no unit",
+        ),
+        ({"kind": "bytes", "find": "other", "unit": "ms"}, "expected a unit of byte, found 'ms'"),
+    ],
+)
+@pytest.mark.usefixtures("a_format")
+def test_a_number_is_never_taken_for_another_quantity(tmp_path, entry, message):
+    with pytest.raises(ValueError, match=message):
+        read_lines(tmp_path, "a_s 2\nother 5", x=entry)
 
 
 @pytest.mark.usefixtures("a_format")

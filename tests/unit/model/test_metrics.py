@@ -24,7 +24,9 @@ def test_a_metric_of_ours_is_none_of_the_user(name):
     assert metrics.find_own([name]) == ()
 
 
-@pytest.mark.parametrize("name", ["time", "time.", "clock.x", ".x", "validity.x"])
+@pytest.mark.parametrize(
+    "name", ["time", "time.", "clock.x", ".x", "validity.x", "time.<b>", "time.a b"]
+)
 def test_another_name_is_no_metric(name):
     assert metrics.find_metric(name) is None
     with pytest.raises(KeyError):
