@@ -50,12 +50,13 @@ def build(context: Context) -> Workload:
         text = str(parameters.get(name, ""))
         return _PLACE.sub(lambda place: str(values.get(place[1], place[0])), text)
 
+    reads = str(parameters.get("reads", ""))
     program = RepeatedCommand(
         command=shlex.split(spell("command")),
         metric=str(parameters.get("metric", "")),
         skip=int(parameters.get("skip", 0)),
         require=str(parameters.get("require", "")),
-        own=_open_own(str(parameters.get("reads", "")), str(parameters.get("metrics", ""))),
+        own=OwnMetrics(reads, str(parameters.get("metrics", ""))) if reads else None,
         server=_start_server(spell("server"), spell("ready"), float(parameters.get("ready_s", 0))),
     )
     return Workload(
@@ -68,10 +69,6 @@ def build(context: Context) -> Workload:
         add_report=program.add_report,
         teardown=program.server.stop if program.server else None,
     )
-
-
-def _open_own(reads: str, metrics: str) -> OwnMetrics | None:
-    return OwnMetrics(reads, metrics) if reads else None
 
 
 def _start_server(command: str, ready: str, ready_s: float) -> Server | None:

@@ -244,16 +244,10 @@ def check_own(name: str, value: float) -> None:
 
 
 def rounded_own(numbers: Mapping[str, float]) -> dict[str, float]:
-    """Return own metrics; an exact one that is no whole number has the digits of a baseline.
-
-    Raises ValueError: a name or a number that `check_own` refuses.
-    """
-    for name, value in numbers.items():
-        check_own(name, value)
+    """Return own metrics; an exact one that is no whole number has the digits of a baseline."""
+    exact = {metric.name for metric in find_own(numbers) if metric.kind is Kind.COUNT}
     return {
-        name: float(value if value == round(value) else f"{value:.6g}")
-        if metric_of(name).kind is Kind.COUNT
-        else float(value)
+        name: float(f"{value:.6g}" if name in exact and value % 1 else value)
         for name, value in numbers.items()
     }
 

@@ -105,8 +105,6 @@ def test_a_hud_record_without_values_is_refused(tmp_path):
 
 
 def test_scalars_of_tensorboard_have_all_their_values():
-    pytest.importorskip("tensorboard")
-
     # `train/grad_norm` ends in NaN, and `config` is a text.
     assert generic.read_tensorboard(FILES / "tensorboard-2.21.0") == {
         "train_loss": WrittenNumbers(values=(2.0, 1.0)),
@@ -116,8 +114,6 @@ def test_scalars_of_tensorboard_have_all_their_values():
 
 
 def test_a_folder_without_events_is_refused(tmp_path):
-    pytest.importorskip("tensorboard")
-
     with pytest.raises(ValueError, match="expected at least one benchmark, found none"):
         generic.read_tensorboard(tmp_path)
 
