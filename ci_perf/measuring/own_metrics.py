@@ -9,7 +9,7 @@ import msgspec
 from ci_perf import hooks
 from ci_perf.measuring.written_numbers import WrittenNumbers
 from ci_perf.model.codec import did_you_mean
-from ci_perf.model.metrics import Kind, check_own, metric_of, name_own
+from ci_perf.model.metrics import Kind, check_own, clean_name, metric_of, name_own
 from ci_perf.model.suite import READS_TEXT, SIZES, OwnMetric, parse_pattern
 
 Numbers = dict[str, float]
@@ -107,7 +107,7 @@ def _choose(declared: Mapping[str, OwnMetric], readings: Mapping[str, WrittenNum
     numbers = {}
     for name, metric in declared.items():
         searched = metric.find or name
-        reading = readings.get(searched)
+        reading = readings.get(searched) or readings.get(clean_name(searched))
         if reading is None:
             if metric.optional:
                 continue
@@ -151,12 +151,11 @@ def _find_unit(own: str, unit: str, reading: WrittenNumbers) -> float:
 
 def _take_all(readings: Mapping[str, WrittenNumbers]) -> Numbers:
     """Return the numbers of which the format says what they are."""
-    own = {
-        name_own(reading.kind, name): reading.values
+    return {
+        (own := name_own(reading.kind, name)): _middle(own, reading.values)
         for name, reading in readings.items()
         if reading.kind is not None
     }
-    return {name: _middle(name, values) for name, values in own.items()}
 
 
 def _middle(name: str, values: Sequence[float]) -> float:

@@ -197,12 +197,18 @@ _OWN: dict[str, tuple[Unit, Kind, Better]] = {
 }
 
 
+_FOREIGN = re.compile(r"[^A-Za-z0-9_.=+-]")
 _OWN_NAME = re.compile(rf"({'|'.join(_OWN)})\.({NAME})")
 
 
 def name_own(kind: OwnKind, name: str) -> str:
     """Return what an own metric is called wherever it is kept: "time.median_ttft_ms"."""
     return f"{kind}.{name}"
+
+
+def clean_name(text: str) -> str:
+    """Return the name that a metric has here for a text of any tool: others become `_`."""
+    return _FOREIGN.sub("_", text)
 
 
 @functools.lru_cache(maxsize=10_000)

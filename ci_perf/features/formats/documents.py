@@ -2,7 +2,6 @@
 
 import json
 import math
-import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TypeVar
@@ -10,6 +9,7 @@ from typing import TypeVar
 import msgspec
 
 from ci_perf.measuring.written_numbers import WrittenNumbers
+from ci_perf.model.metrics import clean_name
 
 T = TypeVar("T")
 
@@ -18,7 +18,6 @@ Named = tuple[str, WrittenNumbers]
 # How many of a unit make a second.
 PER_SECOND = {"ns": 1e9, "us": 1e6, "ms": 1e3, "s": 1.0, "sec": 1.0}
 
-_FOREIGN = re.compile(r"[^A-Za-z0-9_.=+-]")
 # A noisy number is judged by its logarithm.
 _ABOVE_ZERO = frozenset({"time", "tail", "rate"})
 
@@ -56,14 +55,11 @@ def convert(data: object, kind: type[T]) -> T:
 
 
 def collect(readings: Iterable[Named]) -> dict[str, WrittenNumbers]:
-    """Return the readings by names that a metric may have. Raises ValueError.
-
-    Every other character than letters, digits and `_.=+-` becomes `_`.
-    """
+    """Return the readings by names that a metric may have. Raises ValueError."""
     by_name: dict[str, WrittenNumbers] = {}
     originals: dict[str, str] = {}
     for original, reading in readings:
-        name = _FOREIGN.sub("_", original)
+        name = clean_name(original)
         if name in originals:
             raise ValueError(
                 f"expected benchmarks of different names, found {originals[name]!r} and "

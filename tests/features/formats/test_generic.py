@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from ci_perf.features.formats import generic
+from ci_perf.measuring.own_metrics import OwnMetrics
 from ci_perf.measuring.written_numbers import WrittenNumbers
 
 FILES = Path(__file__).parent / "files"
@@ -124,3 +125,16 @@ def test_without_tensorboard_its_package_is_named(tmp_path, monkeypatch):
 
     with pytest.raises(ValueError, match="`pip install tensorboard`"):
         generic.read_tensorboard(tmp_path)
+
+
+def test_a_table_finds_a_number_of_json_by_its_path(tmp_path):
+    (tmp_path / "output").write_text('{"runs": [{"p50 ms": 7}], "all": [3, 5, 9]}')
+    metrics = {
+        "a_ms": {"kind": "time", "find": "runs[0].p50 ms"},
+        "b_s": {"kind": "time", "find": "all"},
+    }
+    own = OwnMetrics("json", json.dumps(metrics))
+
+    own.add_run([], tmp_path / "output", None)
+
+    assert own.find_numbers() == {"time.a_ms": 0.007, "time.b_s": 5.0}

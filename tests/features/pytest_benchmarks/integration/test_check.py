@@ -94,6 +94,22 @@ def test_a_slower_test_is_the_only_one_that_is_blamed(repository):
     assert repository.ask("status", "--porcelain") == ""
 
 
+def test_extra_info_may_have_a_metric_of_its_own(repository):
+    own = "def test_own(benchmark):\n    benchmark(abs, -1)\n"
+    own += "    benchmark.extra_info.update({'count.misses': pace.S * 1000, 'note': 'any'})\n"
+    with (repository.root / "benchmarks/test_pace.py").open("a") as file:
+        file.write(own)
+    repository.commit()
+    repository.ask("branch", "--force", "main")
+    write_pace(repository, 0.003)
+
+    done, rows = checked(repository, paths=["benchmarks/test_pace.py::test_own"])
+
+    assert done.code == ExitCode.REGRESSED, done.err
+    row = rows["test_pace.test_own", "count.misses"]
+    assert (row["verdict"], row["base"], row["head"]) == ("regressed", 2.0, 3.0)
+
+
 def test_what_fails_in_the_head_is_told_with_its_assertion(repository):
     with (repository.root / "benchmarks/test_pace.py").open("a") as file:
         file.write("def test_wrong(benchmark):\n    assert benchmark(abs, -1) == 2\n")
