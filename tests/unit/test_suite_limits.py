@@ -80,7 +80,7 @@ def test_the_limit_of_a_share_of_a_step_is_in_its_points(folder):
         ("step_time_s", "limit = -0.1", "expected a share above 0 and at most 1 .*, found -0.1"),
         ("step_time_s", "limit = 1.5", "expected a share above 0 and at most 1 .*, found 1.5"),
         ("step_time_s", "limit = nan", "expected a share above 0"),
-        ("step_time_s", 'limit = "5 MiB"', "one of s, ms, us, µs, found '5 MiB'"),
+        ("step_time_s", 'limit = "5 MiB"', "one of s, ms, us, µs, ns, found '5 MiB'"),
         ("step_time_s", 'limit = "0 ms"', "expected a number above 0"),
         ("step_time_s", f"limit = '{'9' * 400} s'", "expected a number above 0"),
         ("step_time_s", "limit = inf", "expected a share above 0 and at most 1 .*, found inf"),
