@@ -33,9 +33,12 @@ if TYPE_CHECKING:
     from ci_perf.model.run import Run
     from ci_perf.model.suite import FailOn
     from ci_perf.session import Listener
+    from ci_perf.workload import Context, Workload
 
 __all__ = [
     "CiPerfError",
+    "Context",
+    "Workload",
     "__version__",
     "accept",
     "backfill",
@@ -186,7 +189,11 @@ def accept(
 
 
 def __getattr__(name: str) -> "Any":  # noqa: ANN401  any function
-    """Return a function that a feature adds, such as `ci_perf.bisect`."""
+    """Return what workload files import, or a function that a feature adds: `ci_perf.bisect`."""
+    if name in {"Context", "Workload"}:
+        from ci_perf import workload
+
+        return getattr(workload, name)
     from ci_perf.hooks import find_function
 
     return find_function(name)

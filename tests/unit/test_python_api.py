@@ -3,6 +3,7 @@
 import pytest
 
 import ci_perf
+from ci_perf import workload
 from ci_perf.cli.measure_options import FIELDS
 from ci_perf.cli.measuring_commands import check_command, run_command
 from ci_perf.errors import UsageError
@@ -11,6 +12,10 @@ SUITE = """
 [suites.tiny]
 workloads = [{ workload = "nap" }]
 """
+
+
+def test_a_workload_file_needs_one_import():
+    assert (ci_perf.Context, ci_perf.Workload) == (workload.Context, workload.Workload)
 
 
 @pytest.mark.parametrize("call", [ci_perf.compare, ci_perf.check])
