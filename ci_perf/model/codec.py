@@ -19,6 +19,7 @@ Step = str | int
 # "`key` in" says that a key of the mapping is itself wrong.
 _PATH = re.compile(r" - at (?P<key>`key` in )?`(?P<path>\$[^`]*)`$")
 _UNKNOWN = re.compile(r"Object contains unknown field `(?P<name>[^`]*)`")
+_MISSING = re.compile(r"Object missing required field `(?P<name>[^`]*)`")
 _PATTERN = re.compile(r"`str` matching regex (?P<spelled>'.*')", re.DOTALL)
 _NO_CHOICE = re.compile(r"Invalid (enum )?value (?P<found>.+)", re.DOTALL)
 # Keys that files of before may have, and what says the same now.
@@ -161,12 +162,15 @@ def _explain(error: msgspec.ValidationError, data: object, kind: type[msgspec.St
         return (
             f"{path}: unknown key {unknown['name']!r}; {_key_meant(unknown['name'], kind, steps)}"
         )
+    if missing := _MISSING.search(text):
+        whose = f" of a {kind.__name__.lower()} of ci-perf" if path == "$" else ""
+        return f"{path}: expected the field {missing['name']!r}{whose}, found none"
     if (wrong := _NO_CHOICE.fullmatch(text)) and (known := _known(kind, steps, where)):
         return f"{path}: {_chosen(wrong['found'], known)}"
     text = _PATTERN.sub(_in_words, text).replace("`", "").replace("Expected ", "expected ", 1)
     if where and where["key"]:
         return f"{path}: the key: {text}"
-    if ", got" in text or text.startswith(("Invalid", "Object missing")) or ", found" in text:
+    if ", got" in text or text.startswith("Invalid") or ", found" in text:
         return f"{path}: {text.replace(', got', ', found')}"
     return f"{path}: {text}{_found(data, steps)}"
 

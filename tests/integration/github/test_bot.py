@@ -244,7 +244,7 @@ NO_RUN = "expected a run of .github/workflows/perf.yml that measured it"
         ({"status": "in_progress", "conclusion": None}, "42: .* has ended, found it in_progress"),
         ({"artifact": False}, "has the job that measures uploaded it"),
         ({"artifact": b"<html>"}, "expected a zip archive"),
-        ({"artifact": {"run.json": '{"type": "run"}'}}, "Object missing"),
+        ({"artifact": {"run.json": '{"type": "run"}'}}, "expected the field"),
         ({"artifact": {"../run.json": "{}"}}, "expected run.json at its top"),
     ],
 )
