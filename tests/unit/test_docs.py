@@ -215,9 +215,9 @@ def test_the_completion_of_each_shell_is_one_that_click_knows(shell):
 
 
 def test_each_fault_of_a_gpu_is_shown_by_a_test():
-    named = re.findall(r"\| (tests/[\w/]+\.py)::(\w+) \|", text("docs/gpu-faults.md"))
+    named = re.findall(r"\| (tests/[\w/]+\.py)::(\w+) \|", text("tests/gpu/README.md"))
 
-    rows = re.findall(r"^\| (?!fault \||--)", text("docs/gpu-faults.md"), re.MULTILINE)
+    rows = re.findall(r"^\| (?!fault \||--)", text("tests/gpu/README.md"), re.MULTILINE)
     assert len(named) == len(rows) >= 25
     assert [name for file, name in named if f"def {name}(" not in text(file)] == []
 
@@ -293,7 +293,7 @@ def test_the_table_of_limits_is_current():
     own = {f"{name} on a CPU": on_cpu[name] for name in defaults if on_cpu[name] != defaults[name]}
 
     assert rows == {
-        name: (limit.relative, limit.absolute, "yes" if limit.gate else "no")
+        name: (limit.relative, limit.absolute, "fails" if limit.gate else "warns")
         for name, limit in (defaults | own).items()
     }
 
@@ -352,7 +352,7 @@ def test_what_pairs_can_see_is_what_the_table_says(row):
 
 
 def test_the_verdicts_are_all_there_worst_first():
-    rows = table("docs/verdicts.md", "verdict", "what is said")
+    rows = table("docs/verdicts.md", "verdict", "meaning")
 
     assert [row[0] for row in rows] == [verdict.value for verdict in Verdict]
 
