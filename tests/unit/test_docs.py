@@ -179,12 +179,6 @@ def test_every_command_line_in_a_document_could_be_typed(document):
             assert not option.startswith("-") or option in options, f"ci-perf {name} {option}"
 
 
-def test_the_page_of_commands_types_all_of_them():
-    names = {words[0] for words in typed(ROOT / "docs/command-line.md") if words}
-
-    assert names >= set(COMMANDS)
-
-
 def variables():
     """Every environment variable that ci-perf reads: of options, and named in the source."""
     for name in COMMANDS:
@@ -223,17 +217,6 @@ def test_each_fault_of_a_gpu_is_shown_by_a_test():
 
 
 # --- the README
-
-
-def test_the_table_of_commands_has_their_own_words():
-    rows = [
-        (row[0].removeprefix("ci-perf "), row[1])
-        for row in table("docs/command-line.md", "command")
-    ]
-
-    assert sorted(rows) == sorted(
-        (name, words.replace("`", "")) for name, words in COMMANDS.items()
-    )
 
 
 def test_the_readme_lists_the_exit_codes():
