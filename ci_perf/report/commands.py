@@ -22,7 +22,7 @@ _WORKFLOW_RUN = re.compile(r"workflow run ([0-9]+)(?:, artifact (.+))?")
 
 
 def accept(
-    rows: Iterable[Row], comparison: Comparison, *, reason: bool, append: bool = False
+    rows: Iterable[Row], comparison: Comparison, *, reason: bool = False, append: bool = False
 ) -> Command:
     """Accept exactly the run that was judged: another file may hold other numbers."""
     named = [part for name in _few(rows) for part in ("--workload", name)]
@@ -64,16 +64,6 @@ def replace(comparison: Comparison) -> Command:
     return _line(
         "ci-perf", "accept", "run.json", *_baselines(comparison), "--replace", "--reason", '"…"'
     )
-
-
-def append(comparison: Comparison) -> Command:
-    """Add a run of the main branch to the history."""
-    return _line("ci-perf", "accept", "run.json", *_baselines(comparison), "--append")
-
-
-def listing(comparison: Comparison) -> Command:
-    """Show what the suite holds."""
-    return _line("ci-perf", "list", "--suite", quoted(comparison.suite))
 
 
 def git_rm(rows: Iterable[Row], base: str) -> Command:

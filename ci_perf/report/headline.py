@@ -1,7 +1,6 @@
 """The first line of a report: pass, fail or no answer, with what and how much; and its scope."""
 
-import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from enum import Enum
 
 from ci_perf.errors import ExitCode
@@ -16,14 +15,13 @@ from ci_perf.model.comparison import (
     is_of_workload,
     severity_of,
 )
-from ci_perf.model.metrics import STEP_CPU, Unit
+from ci_perf.model.metrics import Unit
 from ci_perf.report import (
     advice,
     cells,
     gate_words,
     phrases,
     provenance,
-    remarks,
     table_rows,
 )
 from ci_perf.report.advice import Topic
@@ -33,13 +31,45 @@ from ci_perf.report.sentences import say
 
 # More names of one kind than this do not fit into a line.
 _MAX_NAMED = 3
-# Reason codes of rows without an answer that were not compared at all, or not to their harm.
-_NOT_COMPARED = frozenset({Code.UNTRUSTED, Code.NOT_COMPARABLE, Code.HISTORY_ALONE})
-# What a loss and a gain of a unit are called, in the order of naming.
-_DIRECTIONS: dict[Unit | None, tuple[str, str]] = {
-    Unit.SECOND: ("slower", "faster"),
-    Unit.BYTE: ("more memory", "less memory"),
-    None: ("worse", "better"),  # of all other units
+
+
+class Finding(Enum):
+    """What a headline says of rows, in the order of naming."""
+
+    OUT_OF_MEMORY = "out of memory"
+    DOES_NOT_RUN = "does not run"
+    NUMERICS_CHANGED = "numerics changed"
+    NUMERICS_VARY = "numerics vary"
+    SLOWER = "slower"
+    MORE_MEMORY = "more memory"
+    WORSE = "worse"
+    MISSING = "missing"
+    LIKELY_SLOWER = "likely slower"
+    LOOKS_WORSE = "looks worse, not proven"
+    SUSPECTED = "suspected from its history alone"
+    BUSY = "the machine was too busy for a verdict"
+    REQUIRED = "required, and undecided"
+    INCONCLUSIVE = "inconclusive"
+    DISTURBED = "disturbed by the machine"
+    NOT_COMPARABLE = "not comparable with the baseline"
+    FIRST = "first baselines, nothing to compare with"
+    NEW = "no baseline yet"
+    WITHOUT_BASE = "no baseline, and the base could not be launched"
+    FASTER = "faster"
+    LESS_MEMORY = "less memory"
+    BETTER = "better"
+
+
+_EVERY = list(Finding)
+_UNTIL_MISSING = _EVERY[: _EVERY.index(Finding.MISSING) + 1]
+_OPEN = _EVERY[len(_UNTIL_MISSING) : _EVERY.index(Finding.FASTER)]
+_UNPROVEN = _OPEN[: _OPEN.index(Finding.DISTURBED)]
+_BROKEN = [Finding.OUT_OF_MEMORY, Finding.DOES_NOT_RUN, Finding.MISSING]
+# What a loss and a gain of a unit are called; of all other units, as of `None`.
+_DIRECTIONS: dict[Unit | None, tuple[Finding, Finding]] = {
+    Unit.SECOND: (Finding.SLOWER, Finding.FASTER),
+    Unit.BYTE: (Finding.MORE_MEMORY, Finding.LESS_MEMORY),
+    None: (Finding.WORSE, Finding.BETTER),
 }
 
 
@@ -52,31 +82,6 @@ class HeadlineWord(Enum):
 
 
 ICON = {HeadlineWord.PASS: "✅", HeadlineWord.FAIL: "❌", HeadlineWord.NO_ANSWER: "❓"}
-
-
-class _RowGroups:
-    """The rows that can decide the exit code, worst first, by what a headline says of them."""
-
-    def __init__(self, comparison: Comparison) -> None:
-        self.comparison = comparison
-        rows = table_rows.worst_first(comparison.rows)
-        self.numerics = [row for row in rows if severity_of(row) is Severity.NUMERICS_CHANGED]
-        self.by_severity: dict[Severity, list[Row]] = {severity: [] for severity in Severity}
-        for row in rows:
-            if row.gate:
-                self.by_severity[severity_of(row)].append(row)
-        failed = self.by_severity[Severity.FAILED]
-        self.late = [row for row in failed if advice.is_late(row, comparison)]
-        self.missing = [row for row in failed if row.code is Code.MISSING]
-        self.failed = [row for row in failed if row not in self.late + self.missing]
-        self.lost = self.by_severity[Severity.REGRESSED]
-        likely = self.by_severity[Severity.LIKELY_SLOWER]
-        self.suspected = [row for row in likely if signs.is_by_history_alone(row)]
-        self.likely = [row for row in likely if row not in self.suspected]
-        undecided = self.by_severity[Severity.INCONCLUSIVE]
-        self.untrusted = [row for row in undecided if row.code is Code.UNTRUSTED]
-        self.incomparable = [row for row in undecided if row.code is Code.NOT_COMPARABLE]
-        self.undecided = [row for row in undecided if row.code not in _NOT_COMPARED]
 
 
 def choose_word(comparison: Comparison) -> HeadlineWord:
@@ -106,22 +111,34 @@ def is_calm(comparison: Comparison) -> bool:
 
 def summarise(comparison: Comparison) -> Phrase:
     """Answer in one line: the word, then the worst of what was found first."""
-    groups, word = _RowGroups(comparison), choose_word(comparison)
+    word, found = choose_word(comparison), _find_all(comparison)
     opening, parts = f"{ICON[word]} {word.value}: ", list[Phrase]()
+    has_lost = any(found[loss] for loss, _ in _DIRECTIONS.values())
+    shown = _UNTIL_MISSING
     if word is HeadlineWord.PASS:
+        shown = _EVERY
         if not is_calm(comparison):
             opening = "⚠️ Pass, with a warning: "
         if comparison.gate_changes:
             opening = "⚠️ Pass, and the gate changes: "
             changed = gate_words.group_by_kind(comparison.gate_changes).items()
-            parts += itertools.islice(itertools.starmap(_list, changed), _MAX_NAMED)
-        parts += _explain_pass(groups)
-    elif word is HeadlineWord.FAIL:
-        parts += _explain_failure(groups)
-    else:
-        parts += _explain_no_answer(groups)
-    parts = [part for part in parts if part]
-    return (Words(opening), *phrases.joined(parts or [say("notes_below")], most=99, between="; "))
+            parts += [_list(*kind) for kind in list(changed)[:_MAX_NAMED]]
+    elif comparison.validity.is_run_invalid:
+        parts, shown = [(Words("this run cannot be trusted"),)], _BROKEN
+    elif word is HeadlineWord.NO_ANSWER or (
+        comparison.exit_code == ExitCode.REGRESSED and not has_lost
+    ):
+        shown = _UNTIL_MISSING + _OPEN
+    for finding in shown:
+        if found[finding]:
+            parts.append(_list(finding.value, found[finding]))
+        if finding is Finding.MISSING and word is HeadlineWord.PASS and not has_lost:
+            proven = " proven" if any(found[each] for each in _UNPROVEN) else ""
+            parts.append((Words(f"no regression{proven}"),))
+    return (
+        Words(opening),
+        *phrases.joined(parts or [say("notes_below", rows=comparison.rows)], most=99, between="; "),
+    )
 
 
 def tell_scope(comparison: Comparison) -> Phrase:
@@ -139,150 +156,70 @@ def tell_scope(comparison: Comparison) -> Phrase:
     )
 
 
-# --- what each answer names
+def _find_all(comparison: Comparison) -> dict[Finding, list[Phrase]]:
+    """Name the workloads of which something is said, each by its worst row, step times first."""
+    found: dict[Finding, dict[str, Phrase]] = {finding: {} for finding in Finding}
+    judged = {row.workload for row in comparison.rows if isinstance(row, Change)}
+    rows = table_rows.worst_first(comparison.rows)
+    for row in sorted(rows, key=lambda row: phrases.metric(row) != phrases.STEP_TIME):
+        is_answered = severity_of(row) is Severity.NEW and row.workload in judged
+        if not is_answered and (finding := _find(row, comparison)):
+            found[finding].setdefault(row.workload, _name_size(row))
+    return {finding: list(named.values()) for finding, named in found.items()}
 
 
-def _explain_pass(groups: _RowGroups) -> Iterator[Phrase]:
-    """Say that nothing failed, and what somebody may want to look at all the same."""
-    likely, undecided = groups.likely, groups.undecided
-    yield from _list_numerics(groups)
-    if groups.lost:  # `fail_on` lets it pass
-        yield from _list_moves(groups.lost, is_gain=False)
-    else:
-        is_suspected = bool(likely or groups.suspected)
-        proven = " proven" if is_suspected or undecided else ""
-        excluded = "" if is_suspected else _name_excluded(groups)
-        yield (Words(f"no regression{proven}{excluded}"),)
-    yield _list_sizes("likely slower", likely)
-    yield _list_sizes("suspected from its history alone", groups.suspected)
-    without_sign = [row for row in undecided if signs.has_no_sign(row)]
-    yield _list_names("inconclusive", [row for row in undecided if row not in without_sign])
-    yield from _list_unjudged(groups)
-    yield _list_names("inconclusive without a sign of a change", without_sign)
-    yield from _list_moves(groups.by_severity[Severity.IMPROVED], is_gain=True)
+def _find(row: Row, comparison: Comparison) -> Finding | None:
+    """Find what is said of a row; `None` where it needs no word, or can decide nothing."""
+    severity = severity_of(row)
+    if severity is Severity.NUMERICS_CHANGED:
+        varies = row.code is Code.NUMERICS_VARY
+        return Finding.NUMERICS_VARY if varies else Finding.NUMERICS_CHANGED
+    if not row.gate:
+        return None
+    if severity in {Severity.REGRESSED, Severity.IMPROVED}:
+        unit = phrases.unit(phrases.metric(row))
+        return _DIRECTIONS.get(unit, _DIRECTIONS[None])[severity is Severity.IMPROVED]
+    if severity is Severity.FAILED and not advice.is_late(row, comparison):
+        if row.code is Code.MISSING:
+            return Finding.MISSING
+        is_exhausted = isinstance(row, Uncompared) and row.exhausted is not None
+        return Finding.OUT_OF_MEMORY if is_exhausted else Finding.DOES_NOT_RUN
+    if severity is Severity.NEW:
+        if row.code is Code.ACCEPTED:
+            return Finding.FIRST
+        return Finding.WITHOUT_BASE if row.note else Finding.NEW
+    return _find_doubt(row, advice.find_topic(row, comparison))
 
 
-def _name_excluded(groups: _RowGroups) -> str:
-    """Say which losses no row has; nothing where all are decided, or one excludes none."""
-    undecided = [row for row in groups.undecided if isinstance(row, Change)]
-    if not undecided or not all(map(remarks.describe_excluded, undecided)):
-        return ""
-    unchanged = groups.by_severity[Severity.UNCHANGED]
-    changes = [row for row in (*undecided, *unchanged) if isinstance(row, Change)]
-    widest = max(changes, key=lambda row: row.interval.high if row.interval else 0.0)
-    return f", and {remarks.describe_excluded(widest)}"
-
-
-def _explain_failure(groups: _RowGroups) -> Iterator[Phrase]:
-    exhausted = [r for r in groups.failed if isinstance(r, Uncompared) and r.exhausted is not None]
-    yield _list_names("out of memory", exhausted)
-    yield _list_names("does not run", [row for row in groups.failed if row not in exhausted])
-    yield from _list_numerics(groups)
-    yield from _list_moves(groups.lost, is_gain=False)
-    yield _list_names("missing", groups.missing)
-    if groups.comparison.exit_code == ExitCode.REGRESSED and not groups.lost:
-        # Only `fail_on`, or numerics that gate, end with 1 where nothing has regressed.
-        yield from _list_suspicions(groups)
-
-
-def _explain_no_answer(groups: _RowGroups) -> Iterator[Phrase]:
-    if not groups.comparison.rows:
-        yield (Words("there is nothing to compare"),)
-    if groups.comparison.validity.is_run_invalid:
-        yield (Words("this run cannot be trusted"),)
-        yield _list_names("failed or missing", groups.by_severity[Severity.FAILED])
-        return
-    yield from _list_numerics(groups)
-    yield from _list_suspicions(groups)
-    yield _list_names("disturbed by the machine", groups.untrusted)
-    yield _list_names("not comparable with the baseline", groups.incomparable)
-    yield from _list_unjudged(groups)
-
-
-# --- parts of these
-
-
-def _list_suspicions(groups: _RowGroups) -> Iterator[Phrase]:
-    """Name what is not proven, and say whether a busy machine is to blame for that."""
-    unproven = [*groups.suspected, *groups.undecided]
-    # Rows close to their base are named only if there is no row far from it.
-    far = [row for row in unproven if signs.is_open_loss(row)] or unproven
-    yield _list_sizes("likely slower", groups.likely)
-    unanswered = _pick_worst([*far, *groups.late])
-    topics = {advice.find_topic(row, groups.comparison) for row in (*groups.likely, *far)}
-    if groups.late or Topic.BUSY_MACHINE in topics:
-        busy = "the machine was too busy for a verdict"
-        yield _list_sizes(busy, unanswered) or (Words(busy),)
-        return
-    worse = [row for row in unanswered if signs.looks_worse(row)]
-    others = [row for row in unanswered if row not in worse]
-    is_required = all(map(signs.lacks_answer, others))
-    yield _list_sizes("looks worse, not proven", worse)
-    yield _list_sizes("required, and undecided" if is_required else "inconclusive", others)
-
-
-def _list_unjudged(groups: _RowGroups) -> Iterator[Phrase]:
-    """Name what is new of workloads of which no metric was compared, by pairs either."""
-    judged = {row.workload for row in groups.comparison.rows if isinstance(row, Change)}
-    new = [row for row in groups.by_severity[Severity.NEW] if row.workload not in judged]
-    first = [row for row in new if row.code is Code.ACCEPTED]
-    tried = [row for row in new if isinstance(row, Uncompared) and row.note]
-    yield _list_names("first baselines, nothing to compare with", first)
-    yield _list_names("no baseline yet", [row for row in new if row not in first + tried])
-    yield _list_names("no baseline, and the base could not be launched", tried)
-
-
-def _list_numerics(groups: _RowGroups) -> Iterator[Phrase]:
-    """Name the workloads that compute other numbers, whether that fails the job or not."""
-    varying = [row for row in groups.numerics if row.code is Code.NUMERICS_VARY]
-    yield _list_names("numerics changed", [row for row in groups.numerics if row not in varying])
-    yield _list_names("numerics vary", varying)
-
-
-def _list_moves(rows: Sequence[Row], *, is_gain: bool) -> Iterator[Phrase]:
-    """Name losses, or gains: first of times, then of memory, then of everything else.
-
-    The CPU time of a step says nothing new where its time has moved as well.
-    """
-    timed = {row.workload for row in rows if phrases.metric(row) == phrases.STEP_TIME}
-    groups: dict[Unit | None, list[Row]] = {unit: [] for unit in _DIRECTIONS}
-    for row in rows:
-        if phrases.metric(row) != STEP_CPU.name or row.workload not in timed:
-            unit = phrases.unit(phrases.metric(row))
-            groups[unit if unit in groups else None].append(row)
-    for unit, names in _DIRECTIONS.items():
-        yield _list_sizes(names[is_gain], groups[unit])
-
-
-def _pick_worst(rows: Iterable[Row]) -> list[Row]:
-    """Pick the first row of every workload."""
-    first: dict[str, Row] = {}
-    for row in rows:
-        first.setdefault(row.workload, row)
-    return list(first.values())
-
-
-def _list_sizes(label: str, rows: Iterable[Row]) -> Phrase:
-    """Name the rows with how far each has moved."""
-    return _list(label, (_name_size(row, is_memory="memory" in label) for row in rows))
-
-
-def _list_names(label: str, rows: Iterable[Row]) -> Phrase:
-    """Name the workloads of the rows, each once."""
-    return _list(label, ((name,) for name in phrases.names(rows)))
+def _find_doubt(row: Row, topic: Topic | None) -> Finding | None:
+    """Find what is said of a row without an answer, which needs advice on `topic`."""
+    is_likely = severity_of(row) is Severity.LIKELY_SLOWER
+    if is_likely and not signs.is_by_history_alone(row):
+        return Finding.LIKELY_SLOWER
+    if topic is Topic.BUSY_MACHINE:
+        return Finding.BUSY
+    if signs.looks_worse(row):
+        return Finding.LOOKS_WORSE
+    if is_likely:
+        return Finding.SUSPECTED
+    if severity_of(row) is not Severity.INCONCLUSIVE or row.code is Code.HISTORY_ALONE:
+        return None
+    if topic is Topic.UNTRUSTED:
+        return Finding.DISTURBED
+    if topic is Topic.NOT_COMPARABLE:
+        return Finding.NOT_COMPARABLE
+    return Finding.REQUIRED if signs.lacks_answer(row) else Finding.INCONCLUSIVE
 
 
 def _list(label: str, parts: Iterable[Phrase]) -> Phrase:
-    listed = phrases.joined(parts, most=_MAX_NAMED)
-    return (Words(f"{label}: "), *listed) if listed else ()
+    return (Words(f"{label}: "), *phrases.joined(parts, most=_MAX_NAMED))
 
 
-def _name_size(row: Row, *, is_memory: bool) -> Phrase:
+def _name_size(row: Row) -> Phrase:
     """Show a row as short as it can be understood: "bert +4.1 %" is about its step time."""
-    if not isinstance(row, Change):
+    if not isinstance(row, Change) or row.code is Code.UNTRUSTED:
         return (row.workload,)
-    is_plain = row.metric == phrases.STEP_TIME or is_memory
-    name: Phrase = (row.workload,) if is_plain else phrases.titled(row)
+    name = (row.workload,) if row.metric == phrases.STEP_TIME else phrases.titled(row)
     if row.code is Code.WORSE_BY_HISTORY and not signs.is_far(row):
         return (*name, Words(f" {phrases.moved(row.metric, row.drift or 1.0)} by its history"))
     return (*name, Words(f" {cells.moved(row)}"))

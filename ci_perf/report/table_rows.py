@@ -86,22 +86,27 @@ def make_table(rows: Sequence[Row], *, has_evidence: bool) -> Table:
 
 def _make_cells(row: Row, *, has_evidence: bool) -> Sequence[Phrase]:
     """Write the mark and the name, both values, the change, the limit and the evidence."""
-    severity, words = severity_of(row), cells.describe(row)
-    bold = (BOLD,) if severity in _BOLD else ()
-    mark, metric = Words(f"{phrases.MARKS[severity][0]} "), (words.metric,)
+    words = cells.describe(row)
+    bold = (BOLD,) if severity_of(row) in _BOLD else ()
     values, limit = _unbreak(words.values), _unbreak(words.limit)
     change = (*bold, *_unbreak(words.change), *bold)
     if not has_evidence:
-        named = (Words(" "), *metric) if words.metric else ()
-        return (mark, row.workload, *named), values, change, limit
+        return name_row(row), values, change, limit
     note = (Words(": " if words.remark else ""), Sentence(words.note)) if words.note else ()
     return (
-        _stack((mark, row.workload), metric),
+        name_row(row, between="\n"),
         values,
         change,
         limit,
         _stack((words.evidence,), (words.rate,), (words.remark, *note)),
     )
+
+
+def name_row(row: Row, *, between: str = " ") -> Phrase:
+    """Name a row by its mark, its workload and, if it has one, its metric."""
+    mark, metric = phrases.MARKS[severity_of(row)][0], phrases.metric_title(phrases.metric(row))
+    named = (Words(between), metric) if metric else ()
+    return (Words(f"{mark} "), row.workload, *named)
 
 
 def _unbreak(text: Words) -> Phrase:

@@ -1,15 +1,13 @@
 """A comparison as one self-contained page of HTML: no script, no request, readable in any width.
 
-Everything drawn comes from the comparison that decided, and from the run and the baselines that it
-was made of.
+The report, as everywhere, and pictures: of each row the interval that decided, and the launches.
 """
 
 import base64
 import functools
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from importlib import resources
 
 import jinja2
@@ -17,73 +15,23 @@ import markupsafe
 from markupsafe import Markup
 
 from ci_perf.errors import ExitCode, UsageError
-from ci_perf.features.explain.report import explain_rows
-from ci_perf.model.comparison import (
-    Change,
-    Comparison,
-    Row,
-    Severity,
-    Uncompared,
-    severity_of,
-)
+from ci_perf.model.comparison import Change, Comparison
 from ci_perf.model.run import Run
 from ci_perf.model.summary import Summary
-from ci_perf.report import (
-    cells,
-    comparison_page,
-    escape,
-    headline,
-    phrases,
-    profiles,
-    table_rows,
-    tables,
-)
-from ci_perf.report.cells import RowWords
-from ci_perf.report.escape import Command, Emphasis, Markdown, Sentence, Words
-from ci_perf.report.page import canaries, launches, scales
+from ci_perf.report import cells, comparison_page, headline, phrases, table_rows, tables
+from ci_perf.report.escape import Command, Emphasis, Markdown
+from ci_perf.report.page import launches, scales
 from ci_perf.report.page.launches import Launches
-from ci_perf.report.page.pictures import Picture
-from ci_perf.report.tables import Bullets, Table
 
-_WORSE = frozenset({Severity.FAILED, Severity.NUMERICS_CHANGED, Severity.REGRESSED})
 # Of the whole page, by exit code: what fails no job is not red.
 _TONES: dict[int, str] = {ExitCode.REGRESSED: "worse", ExitCode.NO_ANSWER: "open"}
-# A shape beside each colour, for who sees no colours.
-_SHAPES = {"worse": "▲", "better": "▼", "same": "●", "open": "◆"}
-# Rows of a table of epochs, parts of steps, GPUs or compilation.
-_MOST_PROFILES = 1_000
-# Code in our own sentences.
-_CODE = re.compile("`([^`]+)`")
+_MOST_ROWS = 1_000
 # A number and its unit stay on one line.
 _SPACE_OF_UNIT = re.compile(r"(?<=\d) (?=[%a-zµ°])", re.IGNORECASE)
-# A machine without a font for our emoji would show an empty box.
-_ICON = re.compile(
-    "(?:" + "|".join([*(mark for mark, _ in phrases.MARKS.values()), "🛑", "ℹ️"]) + ") "  # noqa: RUF001
-)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PageRow:
-    """One row: its words, the rule that decided, and the launches behind it.
-
-    ``tone`` is "worse", "better", "same" or "open", which chooses colour and ``shape``.
-    """
-
-    tone: str
-    shape: str
-    verdict: str
-    workload: Sentence
-    words: RowWords
-    output: str
-    rule: Picture | None
-    drawn: Picture | None
-    count: int
-    left_out: int
-    is_gating: bool
 
 
 def render(comparison: Comparison, *, run: Run | None = None, base: Summary | None = None) -> str:
-    """Return the page. Without its `run` the launches of the head, pairs and machine are missing.
+    """Return the page. Without its `run` the launches of the head and the pairs are missing.
 
     `base` holds the sessions of the baselines that the run was compared with. Raises UsageError: a
     run of another comparison.
@@ -94,60 +42,30 @@ def render(comparison: Comparison, *, run: Run | None = None, base: Summary | No
             f"run {run.id}; name the run.json that was written beside it"
         )
     values = launches.collect(run, base)
-    rows = table_rows.worst_first(comparison.rows)
+    rows = [row for row in table_rows.worst_first(comparison.rows) if isinstance(row, Change)]
     axis = scales.make_axis(rows)
-    _, _, *gate = comparison_page.introduce(comparison)
+    pictures: dict[bool, list[dict[str, object]]] = {False: [], True: []}
+    for row in rows:
+        every = values.get((row.workload, row.metric), Launches())
+        picture: dict[str, object] = {
+            "title": table_rows.name_row(row),
+            "change": cells.show_change(row),
+            "rule": axis.draw(row),
+            "drawn": launches.draw(every.shown(), row.metric),
+            "count": every.shown().count,
+            "left_out": every.count - every.shown().count,
+        }
+        pictures[table_rows.is_quiet(row)].append(picture)
+    title, scope, *gate = comparison_page.introduce(comparison)
     return styled(
         "page.html.jinja",
-        axis=axis.ticks(),
-        rows=[_make_row(row, axis, values) for row in rows if not table_rows.is_quiet(row)],
-        folded=[_make_row(row, axis, values) for row in rows if table_rows.is_quiet(row)],
-        folded_summary=(phrases.tally(filter(table_rows.is_quiet, rows)),),
+        axis=axis.draw_ticks(),
+        pictures=pictures,
         headline=headline.summarise(comparison),
-        scope=headline.tell_scope(comparison),
-        tally=(phrases.tally(rows),),
         tone=_TONES.get(comparison.exit_code, "open" if comparison.gate_changes else "same"),
-        advice=[Bullets(comparison_page.list_lines(comparison)), *gate],
-        explained=list(explain_rows(comparison.rows)),
-        more=list(profiles.fold(comparison.profiles, shown=_MOST_PROFILES)),
-        canaries=Table(canaries.HEADING, canaries.list_rows(run) if run else []),
-        origin=list(comparison_page.tell_origin(comparison)),
-        validity=Words(comparison.validity.status.value),
+        opening=[title, scope],
+        report=[*gate, *comparison_page.continue_page(comparison, rows=_MOST_ROWS)],
         has_run=run is not None,
-    )
-
-
-# --- rows
-
-
-def _tone(row: Row) -> str:
-    severity = severity_of(row)
-    if severity in _WORSE and row.gate:
-        return "worse"
-    if severity is Severity.IMPROVED:
-        return "better"
-    return "same" if table_rows.is_quiet(row) else "open"
-
-
-def _make_row(
-    row: Row, axis: scales.ChangeAxis, values: Mapping[tuple[str, str], Launches]
-) -> PageRow:
-    # A workload without a partner, such as a new one, shows its step time.
-    metric = phrases.metric(row) or phrases.STEP_TIME
-    every = values.get((row.workload, metric), Launches())
-    drawn, tone = every.shown(), _tone(row)
-    return PageRow(
-        tone=tone,
-        shape=_SHAPES[tone],
-        verdict=severity_of(row).value,
-        workload=Sentence(row.workload),
-        words=cells.describe(row),
-        output=escape.tail(row.output) if isinstance(row, Uncompared) else "",
-        rule=axis.picture(row) if isinstance(row, Change) else None,
-        drawn=launches.picture(drawn, metric),
-        count=drawn.count,
-        left_out=every.count - drawn.count,
-        is_gating=not isinstance(row, Change) or row.gate,
     )
 
 
@@ -162,9 +80,8 @@ def _render_part(part: str) -> Markup:
     if isinstance(part, Emphasis):
         return Markup("")
     if isinstance(part, Markdown):
-        said = str(markupsafe.escape(_SPACE_OF_UNIT.sub("\N{NO-BREAK SPACE}", _ICON.sub("", part))))
-        said = _CODE.sub(r"<code>\1</code>", said).replace("\n", "<br>")
-        return Markup(said)  # noqa: S704  escaped above
+        said = markupsafe.escape(_SPACE_OF_UNIT.sub("\N{NO-BREAK SPACE}", part))
+        return said.replace("\n", Markup("<br>"))
     text = phrases.plain((part,))
     return Markup("<code>{}</code>").format(text) if text else Markup("")
 
@@ -209,7 +126,6 @@ def environment() -> jinja2.Environment:
     )
     known.filters |= {
         "phrase": _render_phrase,
-        "sentence": Sentence,
         "kind": lambda block: type(block).__name__,
         "visible": tables.clean_lines,
     }

@@ -24,7 +24,6 @@ Kind = Literal[
     "head",
     "history",
     "pair",
-    "divide",
     "centre",
     "spread",
     "level",
@@ -171,15 +170,3 @@ def columns(groups: Sequence[int], *, gap: float = 1.0) -> list[list[float]]:
         if group:
             at += group + gap
     return [[min(x, 99.5) for x in places_of_group] for places_of_group in places]
-
-
-def apart(places: Sequence[float], widths: Sequence[float], *, last: float) -> list[float]:
-    """Move things from left to right as little as keeps them from touching, up to `last`."""
-    moved: list[float] = []
-    free = 0.0
-    for place, width in zip(places, widths, strict=True):
-        moved.append(max(place, free))
-        free = moved[-1] + width
-    for index in reversed(range(len(moved))):
-        moved[index] = last = min(moved[index], last - widths[index])
-    return moved

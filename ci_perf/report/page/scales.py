@@ -42,7 +42,7 @@ class ChangeAxis:
         share = math.asinh(inside / self.fine) / math.asinh(self.end / self.fine)
         return Scale(-1, 1, _FIRST, _LAST).place(share)
 
-    def ticks(self) -> Picture:
+    def draw_ticks(self) -> Picture:
         """Draw the numbers of the axis, as many as there is room for."""
         changes = tuple(self._ticks())
         return Picture(
@@ -62,7 +62,7 @@ class ChangeAxis:
                 room = x - _TICK_WIDTH
                 yield change
 
-    def picture(self, row: Change) -> Picture | None:
+    def draw(self, row: Change) -> Picture | None:
         """Draw one row; `None` where its interval does not lie on the axis as a whole.
 
         Without an interval there is a mark alone, without a ratio nothing.
@@ -80,21 +80,18 @@ class ChangeAxis:
         marks: list[Symbol] = []
         if row.interval is not None:
             low, high = map(self.place, _list_ends(row))
-            lines += [
-                Segment(x1=low, y1=_MIDDLE, x2=high, y2=_MIDDLE, kind="interval"),
-                *(
-                    Segment(x1=x, y1=_MIDDLE - 6, x2=x, y2=_MIDDLE + 6, kind="interval")
-                    for x in (low, high)
-                ),
-            ]
+            lines.append(Segment(x1=low, y1=_MIDDLE, x2=high, y2=_MIDDLE, kind="interval"))
         if row.ratio is not None:
             marks.append(self._mark(row.ratio - 1))
         elif row.head != row.base:
             # From zero, or to zero: no share of anything.
-            marks.append(self._mark(math.inf if _is_worse(row) else -math.inf))
+            known = metrics.find_metric(row.metric)
+            is_less_better = known is None or known.better is not Better.HIGHER
+            is_worse = (row.head > row.base) is is_less_better
+            marks.append(self._mark(math.inf if is_worse else -math.inf))
         return Picture(
             height=_HEIGHT,
-            label=_label(row),
+            label=f"change {cells.show_change(row)}, limit {units.limit(row.limit)}",
             bands=tuple(band for band in bands if band.width),
             lines=tuple(lines),
             marks=tuple(marks),
@@ -110,12 +107,6 @@ class ChangeAxis:
         if change < -self.end:
             return Symbol(x=_FIRST, y=_MIDDLE, shape="beyond-left")
         return Symbol(x=self.place(change), y=_MIDDLE, shape="head")
-
-
-def _is_worse(row: Change) -> bool:
-    known = metrics.find_metric(row.metric)
-    is_more = row.head > row.base
-    return is_more is not (known is not None and known.better is Better.HIGHER)
 
 
 def _list_ends(row: Change) -> list[float]:
@@ -141,8 +132,3 @@ def _tick(change: float) -> str:
     if not change:
         return "0"
     return f"{'+' if change > 0 else units.MINUS}{100 * abs(change):g} %"
-
-
-def _label(row: Change) -> str:
-    limit = "every difference counts" if row.limit <= 0 else f"limit {units.limit(row.limit)}"
-    return f"change {cells.show_change(row)}, {limit}"

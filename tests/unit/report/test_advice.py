@@ -44,19 +44,19 @@ def busy(code="host_pressure", workload="loader"):
 @pytest.mark.parametrize(
     ("row", "more", "topic"),
     [
-        (an_undecided(), OUT_OF_BUDGET, Topic.FEW_PAIRS),
-        (an_undecided(code="too_few_sessions"), OUT_OF_BUDGET, Topic.FEW_PAIRS),
-        (an_undecided(code="machine_moved"), OUT_OF_BUDGET, Topic.FEW_PAIRS),
-        (an_undecided(code="machine_moved"), IN_PAIRS, Topic.MACHINE_MOVED),
+        (an_undecided(), OUT_OF_BUDGET, Topic.PAIRS),
+        (an_undecided(code="too_few_sessions"), OUT_OF_BUDGET, Topic.PAIRS),
+        (an_undecided(code="machine_moved"), OUT_OF_BUDGET, Topic.PAIRS),
+        (an_undecided(code="machine_moved"), IN_PAIRS, Topic.PAIRS),
         (an_undecided(code="machine_moved", pairs=3), IN_PAIRS, Topic.OTHER_CLOCKS),
-        (an_undecided(code="too_few_sessions"), {}, Topic.SHORT_HISTORY),
-        (an_undecided(), {}, Topic.NO_PAIRS),
-        (an_undecided(pairs=2, remedy=a_remedy(13)), IN_PAIRS, Topic.FEW_PAIRS),
+        (an_undecided(code="too_few_sessions"), {}, Topic.PAIRS),
+        (an_undecided(), {}, Topic.PAIRS),
+        (an_undecided(pairs=2, remedy=a_remedy(13)), IN_PAIRS, Topic.PAIRS),
         (an_undecided(pairs=18, remedy=a_remedy()), IN_PAIRS, Topic.NOISE),
-        (an_undecided(code="two_modes", pairs=18, remedy=a_remedy()), IN_PAIRS, Topic.TWO_MODES),
+        (an_undecided(code="two_modes", pairs=18, remedy=a_remedy()), IN_PAIRS, Topic.PAIRS),
         (an_undecided(code="other_packages"), IN_PAIRS, Topic.OTHER_PACKAGES),
         (an_undecided(code="base_failed", pairs=2, remedy=a_remedy(9)), {}, Topic.BASE_FAILED),
-        (an_undecided(), {"validity": busy(workload="other")}, Topic.NO_PAIRS),
+        (an_undecided(), {"validity": busy(workload="other")}, Topic.PAIRS),
     ],
 )
 def test_a_row_without_an_answer_gets_what_decides_it_soonest(row, more, topic):
@@ -81,16 +81,6 @@ def test_on_a_busy_machine_the_advice_is_about_the_machine_alone(row, code):
     assert code in distrust.STATUS
 
 
-def test_a_workload_never_gets_more_time_and_word_that_it_would_not_help():
-    rows = [
-        an_undecided(pairs=18, remedy=a_remedy()),
-        an_undecided(metric=metrics.HOST_RSS_PEAK, pairs=9, remedy=a_remedy(13)),
-    ]
-    (step,) = steps(*rows, **OUT_OF_BUDGET)
-
-    assert step.startswith("Not decided: loader peak host memory. The budget ended the pairs;")
-
-
 @pytest.mark.parametrize(
     ("rows", "more", "command"),
     [
@@ -100,11 +90,6 @@ def test_a_workload_never_gets_more_time_and_word_that_it_would_not_help():
             "ci-perf accept 'my runs/b 1.json' --workload bert --baselines perf --reason",
         ),
         ([IMPROVED], {"base": a_side(label="a/b/base.json")}, "accept run.json --workload bert$"),
-        (
-            [IMPROVED],
-            {"validity": busy(workload="bert")},
-            "--workload bert (it refuses numbers of a very busy machine: check again then)",
-        ),
         (
             [a_numerics("bert"), a_numerics("mlp"), a_change("mlp", Verdict.IMPROVED, ratio=0.8)],
             {},
@@ -122,11 +107,6 @@ def test_a_workload_never_gets_more_time_and_word_that_it_would_not_help():
             "check loader --suite standard --against main --budget 40m",
         ),
         ([an_undecided()], {"base": PERF}, "--against main --baselines perf"),
-        (
-            [an_undecided(code="too_few_sessions")],
-            {"base": PERF},
-            "ci-perf accept run.json --baselines perf --append",
-        ),
         (
             [an_undecided()],
             {"interleaved": an_interleaved(ref="x; rm -rf ~", stopped="decided")},
@@ -172,21 +152,6 @@ def test_losses_that_differ_in_a_late_digit_are_shown_with_that_digit():
     assert "bert (loss of step 1: 2 → 2.00000001, " in step
 
 
-@pytest.mark.parametrize(("exit_code", "is_harmless"), [(0, True), (1, False)])
-def test_only_a_suspicion_that_fails_nothing_is_called_harmless(exit_code, is_harmless):
-    (step,) = steps(a_change("bert", Verdict.LIKELY_SLOWER, ratio=1.018), exit_code=exit_code)
-
-    assert ("This is not proven, and does not " in step) is is_harmless
-
-
-def test_a_new_workload_says_why_its_base_could_not_be_launched():
-    new = an_uncompared("vit", Verdict.NEW, "no file vit.py")
-    (step,) = steps(new, a_change("bert"))
-
-    assert "No baseline yet: vit (the base could not be launched: no file vit.py)." in step
-    assert remarks.describe(new).endswith(", and the base could not be launched")
-
-
 @pytest.mark.parametrize("verdict", [Verdict.NEW, Verdict.INCONCLUSIVE])
 @pytest.mark.parametrize("blame", [REGRESSED, a_numerics("bert", gate=True)])
 def test_what_pairs_blame_is_not_accepted_for_want_of_a_baseline(verdict, blame):
@@ -202,7 +167,7 @@ def test_a_base_that_stopped_running_is_no_question_of_its_setup():
     row = an_undecided(code="base_failed", note="Segfault", pairs=2, remedy=a_remedy(9))
     (step,) = steps(row, **IN_PAIRS)
 
-    assert "loader step time (after 2 pairs: Segfault)" in step
+    assert "loader (Segfault)" in step
     assert "setup" not in step
 
 
@@ -262,25 +227,14 @@ def advise_samples(*rows):
     return steps(*rows, suite="samples", head=a_head(run=""))
 
 
-NO_PAIRS = "Not decided without pairs: search. Launch base and head in turns in one job, and give "
-
-
 @pytest.mark.parametrize(
     ("row", "said"),
     [
         (a_change("search", Verdict.REGRESSED, ratio=1.2), "Regressed: search"),
-        (a_change("search", Verdict.INCONCLUSIVE, ratio=1.2), NO_PAIRS),
-        (a_change("search", Verdict.LIKELY_SLOWER, ratio=1.2), NO_PAIRS),
-        (
-            an_undecided("search", pairs=6, remedy=a_remedy(18)),
-            "Not decided by so few pairs: search (12 more).",
-        ),
-        (
-            an_undecided("search", pairs=2, code="too_few_pairs"),
-            "Not decided by so few pairs: search (4 more).",
-        ),
+        (a_change("search", Verdict.INCONCLUSIVE, ratio=1.2), "Not decided: search. Give more"),
+        (a_change("search", Verdict.LIKELY_SLOWER, ratio=1.2), "Not decided: search. Give more"),
         (an_undecided("search", pairs=6, code="rounded"), "Inconclusive, because the numbers are"),
-        (an_uncompared("search", metric="count", code="missing"), "Missing on the head: search"),
+        (an_uncompared("search", metric="count", code="missing"), "Missing, though the base has"),
         (an_uncompared("search", Verdict.NEW, metric="count"), "Only on the head: search count."),
         (an_undecided("search", pairs=18, remedy=a_remedy(limit=0.1163)), "Not decided, and more"),
     ],
@@ -290,12 +244,11 @@ def test_what_samples_lack_is_said_without_a_command_of_ours(row, said):
 
     assert step.startswith(said)
     assert "ci-perf" not in step
-    assert ("judge by --limit 0.12." in step) is ("and more" in said)
 
 
 def test_samples_that_improved_or_stayed_ask_nothing():
     assert advise_samples(a_change("a", Verdict.IMPROVED), a_change("b")) == []
-    assert advise_samples() == ["There is nothing to judge: the samples contain no workload."]
+    assert advise_samples() == ["Neither side has a workload."]
 
 
 def test_a_suite_may_be_called_samples():

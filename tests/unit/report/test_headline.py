@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from ci_perf.model import metrics
-from ci_perf.model.comparison import Interval, Signs, Verdict
+from ci_perf.model.comparison import Signs, Verdict
 from ci_perf.model.process import NO_RESULT_IN_TIME
 from ci_perf.model.validity import Status, validity_of
 from ci_perf.report import headline, remarks
@@ -41,10 +41,7 @@ LATE = an_uncompared("a", Verdict.FAILED, f"{NO_RESULT_IN_TIME} of 300 s")
 SCALING = {"metric": metrics.SCALING_EFFICIENCY, "base": 0.9, "head": 0.72}
 CPU = {"metric": metrics.STEP_CPU}
 A_GAIN = open_row("c", 0.8, code="history_alone")
-NO_SIGN = open_row("a", signs=EQUAL, interval=Interval(low=0.98, high=1.03))
-WIDER = a_change("b", limit=0.05, interval=Interval(low=0.97, high=1.0412))
 LACK = "no baseline yet"
-EXCLUDES = "no regression proven, and no loss above"
 
 
 def case(line, *rows, **more):
@@ -67,17 +64,15 @@ def case(line, *rows, **more):
         ),
         case(
             "✅ Pass: no regression proven; suspected from its history alone: b +1.8 %; "
-            "inconclusive: a; inconclusive without a sign of a change: d",
+            "inconclusive: a +1.0 %, d +1.0 %",
             *(open_row("a"), likely("b", 1.018), A_GAIN, open_row("d", signs=EQUAL)),
         ),
-        case(f"✅ Pass: {EXCLUDES} 3 %; inconclusive without a sign of a change: a", NO_SIGN),
-        case(f"✅ Pass: {EXCLUDES} 4.2 %; inconclusive: a", open_row("a"), WIDER),
         case(
             "❓ No answer: looks worse, not proven: c +8.0 %; required, and undecided: a +0.4 %",
             *(open_row("a", 1.004, pairs=18, require=True), open_row("c", 1.08)),
         ),
         case(
-            "❓ No answer: looks worse, not proven: a +12.0 %, b +8.0 %",
+            "❓ No answer: looks worse, not proven: a +12.0 %, b +8.0 %; inconclusive: near +1.0 %",
             *(likely("a", 1.12), open_row("b", 1.08), open_row("near")),
         ),
         case(
@@ -90,7 +85,7 @@ def case(line, *rows, **more):
         case("❌ Fail: does not run: b", LATE, an_uncompared("b", note="ImportError"), **BUSY),
         case("❌ Fail: does not run: a", LATE, a_change()),
         case(
-            "❓ No answer: likely slower: gpt +30.0 %; the machine was too busy for a verdict",
+            "❓ No answer: likely slower: gpt +30.0 %",
             likely("gpt", 1.3, code="spread"),
             **BUSY,
         ),
@@ -117,28 +112,13 @@ def test_the_first_line_says_the_worst_and_calls_nothing_more_certain_than_it_is
     assert "".join(headline.summarise(comparison)) == line
 
 
-@pytest.mark.parametrize(
-    "other",
-    [
-        open_row("b", 1.0, interval=None),
-        open_row("b", 1.0, interval=Interval(low=0.0, high=12.0)),
-        likely("b", 1.018),
-    ],
-    ids=["unknown", "absurd", "suspected"],
-)
-def test_a_pass_excludes_no_loss_where_one_row_does_not(other):
-    line = "".join(headline.summarise(a_comparison(open_row("a", 1.0), other)))
-
-    assert line.startswith("✅ Pass: no regression proven; ")
-
-
 def test_a_run_that_cannot_be_trusted_blames_nobody():
     invalid = shapes.invalid()
     rows = (*invalid.rows, an_uncompared("conv", Verdict.FAILED))
     distrusted = msgspec.structs.replace(invalid, rows=rows)
 
     assert "".join(headline.summarise(distrusted)) == (
-        "❓ No answer: this run cannot be trusted; failed or missing: conv"
+        "❓ No answer: this run cannot be trusted; does not run: conv"
     )
 
 

@@ -2,11 +2,8 @@
 
 import base64
 import hashlib
-import html
 import itertools
-import json
 import re
-from collections import Counter
 
 import msgspec
 import pytest
@@ -16,41 +13,28 @@ from hypothesis import strategies as st
 from ci_perf.errors import InvalidFileError, UsageError
 from ci_perf.judging import summarise
 from ci_perf.model import codec, metrics
-from ci_perf.model.comparison import Comparison, Interval, Verdict, severity_of
-from ci_perf.report import page, phrases, table_rows
-from ci_perf.report.page import canaries, launches, pictures, scales
+from ci_perf.model.comparison import Comparison, Interval, Verdict
+from ci_perf.report import page
+from ci_perf.report.page import launches, scales
 from tests.comparisons import a_change, a_comparison, a_numerics
 from tests.histories import a_pair, in_turns
-from tests.runs import a_measured, a_run, some_canaries
+from tests.runs import a_measured, a_run
 from tests.unit.report import colour_blindness, page_shapes, rendered, shapes, shapes_of_profiles
 
 STEP_TIME = "step_time_s"
 
 
-class Verdicts(rendered.Elements):
-    """The elements of a page, each closed, and the verdict of each row."""
-
-    def __init__(self, text):
-        self.said = []
-        super().__init__(text)
-        assert self.open == []
-
-    def handle_data(self, data):
-        if self.open[-2:] == ["p", "b"] and self.seen[-2] == ("p", {"class": "verdict"}):
-            self.said.append(data.partition(" ")[2])
-
-
 def test_what_a_report_folds_of_epochs_parts_and_gpus_stands_on_the_page():
     text = page.render(shapes_of_profiles.profiled())
 
-    Verdicts(text)
+    rendered.Elements(text)
     text = text.replace("\N{NO-BREAK SPACE}", " ")
     for said in ("Time of an epoch:", "2.46k → 3.12k images/s", "Parts of a step:", "5,274 steps"):
         assert said in text
 
 
 def drawn(axis, row):
-    picture = axis.picture(row)
+    picture = axis.draw(row)
     assert picture is not None
     return picture
 
@@ -61,23 +45,12 @@ def rendered_with_run(shape):
 
 
 @pytest.mark.parametrize("shape", page_shapes.ALL, ids=lambda shape: shape.__name__)
-def test_every_row_stands_on_the_page_with_its_verdict_the_worst_first(shape):
-    comparison, text = rendered_with_run(shape)
-
-    said = Verdicts(text).said
-    expected = [severity_of(row).value for row in table_rows.worst_first(comparison.rows)]
-    folded = {"unchanged", "not gating"}
-    assert said == [
-        *(verdict for verdict in expected if verdict not in folded),
-        *(verdict for verdict in expected if verdict in folded),
-    ]
-
-
-@pytest.mark.parametrize("shape", page_shapes.ALL, ids=lambda shape: shape.__name__)
 def test_a_page_has_no_script_and_no_address_and_its_style_has_the_hash_that_it_allows(shape):
     _, text = rendered_with_run(shape)
+    elements = rendered.Elements(text)
 
-    for tag, attributes in Verdicts(text).seen:
+    assert elements.open == []
+    for tag, attributes in elements.seen:
         assert tag not in {"script", "img", "iframe", "a", "link", "object", "form"}
         assert not {"style", "src", "onload", "onerror"} & attributes.keys()
         assert attributes.get("href", "#").startswith("#")
@@ -103,18 +76,6 @@ def test_the_page_of_a_run_shows_every_launch_and_who_came_first():
     assert [first for _, _, first in drawn.pairs] == ["base", "head"] * 3
     text = page.render(comparison, run=run, base=base)
     assert "18 launches, in their order" in text
-    assert "Canaries: fixed programs" in text
-
-
-def test_a_canary_that_was_read_once_is_not_said_to_have_stayed():
-    read_twice = some_canaries(before=1e-3, after=1.1e-3)
-
-    once, twice = (
-        canaries.list_rows(a_run(canaries=some)) for some in (read_twice[:1], read_twice)
-    )
-
-    assert [row[1:] for row in once] == [("1.00 ms", "")]
-    assert [row[1:] for row in twice] == [("1.00 ms → 1.10 ms", "+10.0 %")]
 
 
 def test_what_is_not_drawn_is_counted():
@@ -135,13 +96,12 @@ def test_only_what_fails_a_job_makes_the_page_red(gate, tone):
     text = page.render(a_comparison(a_numerics(gate=gate), a_change()))
 
     assert f"<header {tone}>" in text
-    assert ('<article class="line worse">' in text) is gate
 
 
 def test_the_left_mark_of_a_pair_was_launched_first():
     in_turns = launches.Launches(pairs=((0.010, 0.012, "base"), (0.010, 0.012, "head")))
 
-    picture = launches.picture(in_turns, STEP_TIME)
+    picture = launches.draw(in_turns, STEP_TIME)
 
     assert picture is not None
     shapes_from_left = [mark.shape for mark in sorted(picture.marks, key=lambda mark: mark.x)]
@@ -153,7 +113,7 @@ def test_a_run_of_another_comparison_is_refused():
         page.render(a_comparison(a_change()), run=a_run(a_measured("mlp", 1.0), id="another"))
 
 
-def test_a_name_of_200_characters_and_a_command_for_many_workloads_stand_there_whole():
+def test_a_command_for_many_workloads_stands_there_whole():
     names = [f"{'w' * 190}{index:010}" for index in range(3)]
 
     text = page.render(
@@ -161,7 +121,6 @@ def test_a_name_of_200_characters_and_a_command_for_many_workloads_stand_there_w
     )
 
     words = re.sub(r"<[^>]*>", "", text)
-    assert all(f"{name} step time" in words for name in names)
     _, _, command = words.partition("ci-perf accept run.json ")
     assert re.findall("--workload (w+[0-9]+)", command) == names
 
@@ -172,14 +131,13 @@ def test_launches_are_drawn_only_where_both_sides_have_some():
     head, sessions = {"head": every.head}, {"sessions": every.sessions}
 
     are_drawn = [
-        launches.picture(launches.Launches(**sides), STEP_TIME) is not None
+        launches.draw(launches.Launches(**sides), STEP_TIME) is not None
         for sides in (head, sessions, head | sessions, {"pairs": every.pairs})
     ]
 
     assert are_drawn == [False, False, True, True]
     without = page.render(comparison, base=base)
     assert "in their order" not in without
-    assert "Canaries" not in without
     assert "in their order" in page.render(comparison, run=run, base=base)
 
 
@@ -192,7 +150,7 @@ def test_a_row_without_a_ratio_has_no_mark_unless_it_moved():
 
     assert drawn(axis, still).marks == ()
     assert [mark.shape for mark in drawn(axis, grown).marks] == ["beyond-right"]
-    assert "0 → 2" in page.render(a_comparison(grown))
+    assert "0 → 2" in page.render(a_comparison(grown)).replace("\N{NO-BREAK SPACE}", " ")
 
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-1"])
@@ -214,44 +172,6 @@ def test_a_note_of_10000_characters_is_cut_and_a_name_of_as_many_is_refused():
     assert "n" * 501 not in text
     with pytest.raises(InvalidFileError):
         codec.decode(named, Comparison, name="comparison.json")
-
-
-verdicts = st.sampled_from([Verdict.REGRESSED, Verdict.IMPROVED, Verdict.UNCHANGED])
-some_rows = st.builds(
-    lambda name, metric, verdict, ratio, gate: a_change(
-        name, verdict, metric=metric, ratio=ratio, gate=gate
-    ),
-    st.sampled_from(["mlp", "conv.batch=2"]),
-    st.sampled_from([metrics.STEP_TIME, metrics.FIRST_STEP, metrics.PEAK_ALLOCATED]),
-    verdicts,
-    st.floats(0.01, 100),
-    st.booleans(),
-)
-
-
-@settings(max_examples=40, derandomize=True, deadline=None)
-@given(st.lists(some_rows, max_size=6))
-def test_the_verdicts_on_the_page_are_those_of_the_file_row_by_row(rows):
-    text = codec.encode(a_comparison(*rows))
-
-    judged = codec.decode(text, Comparison, name="comparison.json")
-
-    expected = Counter(
-        (row["workload"], phrases.metric_title(row["metric"]), row["verdict"], row["gate"])
-        for row in json.loads(text)["rows"]
-    )
-    assert Counter(_rows_of(page.render(judged))) == expected
-
-
-def _rows_of(text):
-    """Read workload, metric, verdict and whether it gates from each article of a page."""
-    pattern = re.compile(
-        r"<h3>\s*<code>(.*?)</code>\s*<span>(.*?)</span>.*?<b>\S+ (.*?)</b>(.*?)</article>",
-        re.DOTALL,
-    )
-    for name, metric, verdict, rest in pattern.findall(text):
-        is_gating = "cannot fail the job" not in rest
-        yield html.unescape(name), metric, verdict.replace("warning", "regressed"), is_gating
 
 
 def test_colours_differ_for_the_two_common_kinds_of_colour_blindness():
@@ -288,7 +208,7 @@ def test_an_interval_is_drawn_whole_or_not_at_all(high, is_drawn):
     row = a_change("mlp", ratio=1.1, interval=Interval(low=0.9, high=high))
     axis = scales.make_axis([row, a_change("other")])
 
-    assert (axis.picture(row) is not None) is is_drawn
+    assert (axis.draw(row) is not None) is is_drawn
     assert not is_drawn or axis.place(high - 1) < 98
 
 
@@ -312,7 +232,7 @@ def test_what_is_drawn_is_what_decided(low, width, limit):
     row = msgspec.structs.replace(row, interval=Interval(low=low, high=low + width))
     axis = scales.make_axis([row])
 
-    picture = axis.picture(row)
+    picture = axis.draw(row)
     if picture is None:
         assert low + width - 1 > axis.end
         return
@@ -337,7 +257,7 @@ def test_a_larger_change_lies_further_right_and_the_numbers_of_the_axis_apart(ra
     places = [axis.place(change / 50) for change in range(-60, 61)]
     assert places == sorted(places)
     assert axis.place(0) == 50
-    ticks = sorted(caption.x for caption in axis.ticks().captions)
+    ticks = sorted(caption.x for caption in axis.draw_ticks().captions)
     assert all(after - before >= 11.9 for before, after in itertools.pairwise(ticks))
 
 
@@ -355,7 +275,7 @@ def test_a_change_of_thirty_per_cent_and_a_limit_of_two_are_both_seen():
 def test_any_numbers_are_drawn_within_the_picture(sessions, data):
     head = data.draw(st.lists(amounts, max_size=5).map(tuple))
 
-    picture = launches.picture(launches.Launches(sessions=tuple(sessions), head=head), STEP_TIME)
+    picture = launches.draw(launches.Launches(sessions=tuple(sessions), head=head), STEP_TIME)
 
     if picture is not None:
         for mark in picture.marks:
@@ -382,15 +302,3 @@ def test_thirty_workloads_by_three_metrics_with_all_their_launches_stay_below_60
     base = msgspec.structs.replace(base, subjects=tuple(sessions))
 
     assert len(page.render(comparison, run=run, base=base).encode()) < 600_000
-
-
-@settings(max_examples=60, derandomize=True, deadline=None)
-@given(st.lists(st.floats(0, 99.5), min_size=1, max_size=3).map(sorted))
-def test_names_are_moved_apart_and_stay_within_the_picture(places):
-    widths = [18.0, 9.0, 11.0][: len(places)]
-
-    moved = pictures.apart(places, widths, last=100)
-
-    ends = [x + width for x, width in zip(moved, widths, strict=True)]
-    assert all(end <= x + 1e-9 for end, x in zip(ends, [*moved[1:], 100], strict=True))
-    assert all(x >= 0 for x in moved)
