@@ -18,7 +18,6 @@ from ci_perf.judging import (
     signs,
     trends,
     uncompared,
-    whole_suite,
 )
 from ci_perf.judging.candidates import Candidate
 from ci_perf.judging.policy import PREDICTING_SESSIONS, default_limits
@@ -89,7 +88,6 @@ def compare(
         differences=comparability.soft_differences(_shared(base, head)),
         interleaved=head.interleaved,
         spending=_spending(head),
-        whole_suite=whole_suite.of(asked),
         stale=changes.find_stale(judgements),
         drifted=trends.find_drifted(list(histories.values()), trends.gated(limits)),
         rows=tuple(rows),

@@ -281,19 +281,6 @@ class Side(Struct, frozen=True, kw_only=True):
     image: Image | None = None
 
 
-class WholeSuite(Struct, frozen=True, kw_only=True):
-    """The mean change over the workloads of which base and head were launched in turns.
-
-    ``ratio`` is the geometric mean of the workloads' own, ``interval`` holds it in 95 % of cases.
-    Shown, and never a reason to fail a job. ``pairs`` counts those of all ``workloads`` together.
-    """
-
-    workloads: Count
-    pairs: Count
-    ratio: float
-    interval: Interval
-
-
 class Stale(Struct, frozen=True, kw_only=True):
     """Suspects that pairs cleared: the machine or the baseline has moved away from the other.
 
@@ -352,7 +339,6 @@ class Comparison(Struct, tag_field="type", tag="comparison", frozen=True, kw_onl
     differences: tuple[Difference, ...]
     interleaved: Interleaved | None = None
     spending: Spending | None = None
-    whole_suite: WholeSuite | None = None
     stale: Stale | None = None
     drifted: tuple[Drifted, ...] = ()
     rows: tuple[Row, ...]

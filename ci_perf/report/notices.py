@@ -11,10 +11,9 @@ from ci_perf.model.comparison import (
     Code,
     Comparison,
     Severity,
-    Verdict,
     severity_of,
 )
-from ci_perf.model.metrics import STEP_CPU, STEP_TIME, Unit
+from ci_perf.model.metrics import Unit
 from ci_perf.model.validity import Reason, Status
 from ci_perf.report import advice, phrases, remarks
 from ci_perf.report.escape import Sentence, Words
@@ -23,7 +22,6 @@ from ci_perf.report.sentences import say
 
 # What fails a job by itself.
 _PROVES = frozenset({Severity.REGRESSED, Severity.NUMERICS_CHANGED})
-_TIMES = frozenset({STEP_TIME.name, STEP_CPU.name})
 
 
 def list_notices(comparison: Comparison) -> list[Phrase]:
@@ -39,11 +37,6 @@ def _find_notices(comparison: Comparison) -> Iterator[Phrase]:
     if comparison.exit_code == ExitCode.REGRESSED and not is_proven:
         yield say("fails_unproven")
     yield same_program_report.render_notice(comparison)
-    if comparison.whole_suite is not None and any(
-        row.metric in _TIMES and row.verdict in {Verdict.INCONCLUSIVE, Verdict.LIKELY_SLOWER}
-        for row in changes
-    ):
-        yield say("whole_suite", whole=comparison.whole_suite)
     # Suspects that pairs cleared: the table shows them among the unchanged rows.
     cleared = [row for row in changes if row.gate and row.code is Code.BASELINE_MOVED]
     if cleared or comparison.stale is not None:

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from ci_perf.model import metrics
-from ci_perf.model.comparison import Difference, Interval, Stale, Verdict, WholeSuite
+from ci_perf.model.comparison import Difference, Stale, Verdict
 from ci_perf.model.validity import Reason, Status, Validity
 from ci_perf.report import commands, html, markdown, notices, remarks, terminal
 from tests.comparisons import a_change, a_comparison, a_head, an_interleaved
@@ -73,18 +73,6 @@ def test_only_times_are_slow(metric, ratio, word):
     (notice,) = said(a_comparison(*rows, stale=Stale(suspects=2, cleared=2, ratio=ratio)))
 
     assert f"are {word} than in the history" in notice
-
-
-def test_the_whole_suite_is_shown_where_a_time_has_no_answer():
-    whole = WholeSuite(
-        workloads=12, pairs=60, ratio=1.004, interval=Interval(low=0.989, high=1.019)
-    )
-    undecided = a_change(verdict=Verdict.INCONCLUSIVE, code="spread")
-
-    (notice,) = said(a_comparison(undecided, whole_suite=whole))
-
-    assert "The mean of the 12 workloads that were launched in pairs (60): +0.4 % [" in notice
-    assert said(a_comparison(a_change(), whole_suite=whole)) == []
 
 
 # --- what differs between two environments
