@@ -88,7 +88,6 @@ def compare(
         differences=comparability.soft_differences(_shared(base, head)),
         interleaved=head.interleaved,
         spending=_spending(head),
-        stale=changes.find_stale(judgements),
         drifted=trends.find_drifted(list(histories.values()), trends.gated(limits)),
         rows=tuple(rows),
         profiles=tuple(_profiles(base, head, rows)),

@@ -281,18 +281,6 @@ class Side(Struct, frozen=True, kw_only=True):
     image: Image | None = None
 
 
-class Stale(Struct, frozen=True, kw_only=True):
-    """Suspects that pairs cleared: the machine or the baseline has moved away from the other.
-
-    ``cleared`` of ``suspects`` ended unchanged and had moved in one direction, typically by
-    ``ratio`` (median).
-    """
-
-    suspects: Count
-    cleared: Count
-    ratio: float
-
-
 class Drifted(Struct, frozen=True, kw_only=True):
     """Main itself has moved away from where its baseline began, one small step after the other.
 
@@ -339,7 +327,6 @@ class Comparison(Struct, tag_field="type", tag="comparison", frozen=True, kw_onl
     differences: tuple[Difference, ...]
     interleaved: Interleaved | None = None
     spending: Spending | None = None
-    stale: Stale | None = None
     drifted: tuple[Drifted, ...] = ()
     rows: tuple[Row, ...]
     profiles: tuple[Profile, ...] = ()

@@ -82,7 +82,7 @@ def list_steps(comparison: Comparison) -> list[Phrase]:
     groups: dict[Topic, list[Row]] = {}
     if comparison.validity.is_run_invalid:
         groups[Topic.UNTRUSTED] = []
-    if comparison.stale is not None:
+    if len(list_cleared(comparison)) > 1:  # a single one may be a coincidence
         groups[Topic.STALE] = []
     for row, topic in _find_topics(comparison):
         groups.setdefault(topic, []).append(row)
@@ -92,6 +92,15 @@ def list_steps(comparison: Comparison) -> list[Phrase]:
         sentences.say(topic.name.lower(), **_gather_values(groups[topic], comparison))
         for topic in Topic
         if topic in groups
+    ]
+
+
+def list_cleared(comparison: Comparison) -> list[Change]:
+    """Return the suspects that pairs cleared: the machine or the baseline has moved, not they."""
+    return [
+        row
+        for row in comparison.rows
+        if isinstance(row, Change) and row.gate and row.code is Code.BASELINE_MOVED
     ]
 
 

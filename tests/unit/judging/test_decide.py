@@ -10,7 +10,6 @@ from ci_perf.model.suite import Limit, Limits
 from ci_perf.model.validity import Span
 from tests.comparisons import an_interleaved
 from tests.histories import (
-    DAYS,
     HISTORY,
     SLOWER,
     a_head,
@@ -291,28 +290,3 @@ def test_no_pair_is_launched_for_what_this_change_has_accepted():
     limits = Limits(default={"step_time_s": Limit(relative=0.02)})
 
     assert undecided([a_head(SLOWER)], accepting(a_head(SLOWER), "step_time_s"), limits) == ((), 0)
-
-
-# --- a baseline that is left behind
-
-
-@pytest.mark.parametrize(
-    ("drifts", "is_stale"), [([1.1, 1.1], True), ([1.1], False), ([1.1, 0.9], False)]
-)
-def test_a_baseline_that_most_suspects_have_left_behind_should_be_refreshed(drifts, is_stale):
-    """In one direction."""
-    names = [f"w{i}" for i in range(4)]
-    drift_of = dict(zip(names, drifts, strict=False))
-
-    history = [a_run(*(a_measured(name, *scaled(STEADY, day)) for name in names)) for day in DAYS]
-    head = a_run(*(a_measured(name, *scaled(STEADY, drift_of.get(name, 1.1))) for name in names))
-    for name in names:
-        drift = drift_of.get(name)
-        launched = pairs(1.0, base_s=drift * 1e-3) if drift else pairs(1.1)
-        head = in_turns(head, launched, workload=name, suspects=4)
-    comparison = judged(history, head)
-
-    assert (comparison.stale is not None) is is_stale
-    if comparison.stale:
-        assert (comparison.stale.suspects, comparison.stale.cleared) == (4, 2)
-        assert comparison.stale.ratio == pytest.approx(1.1, abs=0.005)

@@ -6,7 +6,7 @@ import pytest
 
 from ci_perf.measuring import distrust
 from ci_perf.model import metrics
-from ci_perf.model.comparison import Interval, Signs, Stale, Verdict
+from ci_perf.model.comparison import Interval, Signs, Verdict
 from ci_perf.model.process import Exhausted
 from ci_perf.model.run import Source
 from ci_perf.model.validity import Status, validity_of
@@ -24,7 +24,7 @@ from tests.comparisons import (
     an_uncompared,
 )
 from tests.runs import a_reason
-from tests.unit.report.parts import an_undecided
+from tests.unit.report.parts import a_cleared, an_undecided
 
 OUT_OF_BUDGET = {"interleaved": an_interleaved(stopped="budget")}
 IN_PAIRS = {"interleaved": an_interleaved()}
@@ -112,8 +112,8 @@ def test_a_workload_never_gets_more_time_and_word_that_it_would_not_help():
         ),
         ([a_numerics("bert"), a_change("bert")], {}, '--workload bert --append --reason "…"'),
         (
-            [a_change()],
-            {"stale": Stale(suspects=3, cleared=2, ratio=1.04), "base": PERF},
+            [a_cleared("a", 1.04), a_cleared("b", 0.96)],
+            {"base": PERF},
             'run.json --baselines perf --replace --reason "…"',
         ),
         (
