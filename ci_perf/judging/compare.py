@@ -12,7 +12,6 @@ from ci_perf.judging import (
     candidates,
     changes,
     comparability,
-    contradictions,
     earlier_checks,
     screen,
     signs,
@@ -65,8 +64,7 @@ def compare(
     validity = validity_of((*base.validity.reasons, *head.validity.reasons, *moved))
     asked = _candidates(histories, head, limits, moved)
     judgements = changes.judge(asked, suspects=_suspects(head), check=head.check)
-    known = (judgement.change for judgement in judgements if judgement.change is not None)
-    judged = list(contradictions.mark(known, asked))
+    judged = [judgement.change for judgement in judgements if judgement.change is not None]
     noted = signs.read(
         [
             *_trusted(judged, validity),

@@ -151,8 +151,7 @@ class Change(Struct, tag_field="row", tag="change", frozen=True, kw_only=True):
     too fine to matter. ``own_file``: the base ran a workload file of its own, because the head's is
     another one. ``note`` is foreign text: why the base could not be launched. ``signs`` is ``None``
     for exact metrics, and where these say nothing. ``explanation`` is on one row of time
-    and one of memory at most. ``contrary`` is the interval of the history where pairs prove a gain
-    and it a loss, or the other way round. No verdict depends on it.
+    and one of memory at most. No verdict depends on it.
     """
 
     workload: Name
@@ -181,7 +180,6 @@ class Change(Struct, tag_field="row", tag="change", frozen=True, kw_only=True):
     note: Text = ""
     signs: Signs | None = None
     explanation: Explanation | None = None
-    contrary: Interval | None = None
 
 
 class Uncompared(Struct, tag_field="row", tag="uncompared", frozen=True, kw_only=True):
