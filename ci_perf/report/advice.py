@@ -29,7 +29,7 @@ Topic = Enum(
     "Topic",
     "FAILED NUMERICS_CHANGED NUMERICS_VARY REGRESSED HISTORY_ALONE BASE_FAILED MISSING "
     "METRIC_MISSING UNTRUSTED BUSY_MACHINE MORE_WORK NO_PAIRS FEW_PAIRS TWO_MODES NOISE "
-    "SHORT_HISTORY MACHINE_MOVED OTHER_CLOCKS ROUNDED RANGES_OVERLAP OTHER_PACKAGES STALE NEW "
+    "SHORT_HISTORY MACHINE_MOVED ROUNDED RANGES_OVERLAP OTHER_PACKAGES STALE NEW "
     "FIRST_BASELINES NOT_COMPARABLE IMPROVED",
 )
 # A workload gets only the first of these pieces of advice: the others would contradict it.
@@ -183,8 +183,6 @@ def _find_cure(row: Row, comparison: Comparison) -> Topic:
         return Topic[row.code.name]
     interleaved = comparison.interleaved
     pairs = row.pairs if isinstance(row, Change) else 0
-    if row.code is Code.MACHINE_MOVED and pairs:
-        return Topic.OTHER_CLOCKS
     # Pairs do without a history; where the budget was spent before any, more of it gives some.
     if not (interleaved is not None and interleaved.stopped == "budget" and not pairs):
         if row.code is Code.MACHINE_MOVED:

@@ -7,7 +7,6 @@ from ci_perf.errors import ExitCode
 from ci_perf.judging.policy import LOOKS, default_limits
 from ci_perf.model.comparison import Verdict
 from ci_perf.model.suite import Limit, Limits
-from ci_perf.model.validity import Span
 from tests.comparisons import an_interleaved
 from tests.histories import (
     HISTORY,
@@ -26,11 +25,9 @@ from tests.runs import (
     GPU,
     MIB,
     STEADY,
-    a_gpu_evidence,
     a_measured,
     a_run,
     an_environment,
-    an_evidence,
     some_canaries,
 )
 
@@ -239,25 +236,6 @@ def test_the_base_that_was_launched_says_what_was_computed_before():
     codes = {row.code for row in judged(history, in_turns(head, same)).rows}
     assert "within_limit" in codes
     assert "numerics_changed" not in codes
-
-
-# --- clocks
-
-
-@pytest.mark.parametrize(
-    ("ratio", "head_mhz", "expected"),
-    [(1.1, 1800.0, MOVED), (1.1, 1980.0, PROVEN), (1.3, 1800.0, PROVEN)],
-)
-def test_a_loss_is_one_where_it_shows_in_cycles(ratio, head_mhz, expected):
-    """What only the clocks explain blames nobody."""
-
-    def at(mhz):
-        clock = Span(low=mhz, mean=mhz, high=mhz)
-        return {"evidence": an_evidence(a_gpu_evidence(sm_clock_mhz=clock))}
-
-    turns = pairs(ratio, **at(head_mhz), base=at(1980.0))
-
-    assert said(judged(HISTORY, in_turns(a_head(scaled(STEADY, ratio)), turns))) == expected
 
 
 # --- what the change has accepted

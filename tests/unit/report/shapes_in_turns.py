@@ -113,7 +113,6 @@ def undecided_pairs():
         an_undecided("vit", code="too_few_pairs", pairs=1, smallest_detectable=None),
         an_undecided("loader", pairs=18, remedy=a_remedy()),
         an_undecided("conv", code="two_modes", pairs=18, remedy=a_remedy(spread=0.6)),
-        an_undecided("lstm", code="machine_moved", pairs=9),
         an_undecided("gpt", code="base_failed", note="ImportError: no module named kernels"),
         an_undecided("moe", code="base_failed", note="killed by SIGSEGV", pairs=2),
         a_suspect("whisper", 1.07, note="no compiler"),

@@ -48,7 +48,6 @@ def busy(code="host_pressure", workload="loader"):
         (an_undecided(code="too_few_sessions"), OUT_OF_BUDGET, Topic.FEW_PAIRS),
         (an_undecided(code="machine_moved"), OUT_OF_BUDGET, Topic.FEW_PAIRS),
         (an_undecided(code="machine_moved"), IN_PAIRS, Topic.MACHINE_MOVED),
-        (an_undecided(code="machine_moved", pairs=3), IN_PAIRS, Topic.OTHER_CLOCKS),
         (an_undecided(code="too_few_sessions"), {}, Topic.SHORT_HISTORY),
         (an_undecided(), {}, Topic.NO_PAIRS),
         (an_undecided(pairs=2, remedy=a_remedy(13)), IN_PAIRS, Topic.FEW_PAIRS),
