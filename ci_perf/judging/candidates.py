@@ -23,10 +23,9 @@ class Candidate:
     """One metric of one workload; values are in its unit, one per launch.
 
     ``history`` is ``None`` where none compares. ``head`` are the head's own launches, ``pairs``
-    those of base and head in turns, in order, and ``cycles`` the same in clock cycles where a GPU's
-    clock was seen. ``earlier`` counts how many of the pairs each earlier run of the same commits
-    has launched, ``said`` is what these have said. ``tick`` is what a noisy metric was rounded
-    to, as a logarithm. ``paired`` says how launching the base went.
+    those of base and head in turns, in order. ``earlier`` counts how many of the pairs each earlier
+    run of the same commits has launched, ``said`` is what these have said. ``tick`` is what a noisy
+    metric was rounded to, as a logarithm. ``paired`` says how launching the base went.
 
     ``obstacle`` is the reason code why the history may not clear the head: the machine has moved,
     say, or an earlier screen has found it suspicious; ``is_other_node``: the history is of other
@@ -47,7 +46,6 @@ class Candidate:
     history: History | None
     head: Sequence[float]
     pairs: Pairs = ()
-    cycles: Pairs = ()
     earlier: tuple[int, ...] = ()
     said: Verdict | None = None
     tick: float = 0.0
@@ -98,7 +96,6 @@ class Candidate:
             history=self.history.map(self.cost) if self.history else None,
             head=[self.cost(value) for value in self.head],
             pairs=self._costs(self.pairs),
-            cycles=self._costs(self.cycles),
             gate=self.limit.gate,
             obstacle=self.obstacle,
             is_other_node=self.is_other_node,
@@ -175,7 +172,6 @@ def of_workload(
             history=known,
             head=values,
             pairs=pairs,
-            cycles=_cycles(head, metric) if pairs else [],
             earlier=tuple(len(pairs) for pairs, _ in earlier),
             said=next((said for _, said in reversed(earlier) if said), None),
             tick=_tick(metric, _all_values(known, values, pairs)),
@@ -220,11 +216,6 @@ def _all_values(history: History | None, head: Sequence[float], pairs: Pairs) ->
 def _tick(metric: Metric, values: Sequence[float]) -> float:
     """Return what values were rounded to: each is that of a block, or the middle of two."""
     return variability.relative_tick(values, values) if metric.kind in KIND_OF else 0.0
-
-
-def _cycles(subject: Subject, metric: Metric) -> Pairs:
-    """Return the pairs of a step time in cycles, where a GPU's clock was seen."""
-    return _paired(subject, metrics.STEP_CYCLES) if metric is metrics.STEP_TIME else []
 
 
 def _paired(subject: Subject, metric: Metric) -> Pairs:

@@ -1,7 +1,6 @@
 """Candidates in, changes out: noisy metrics by screen and pairs, all others by ranges."""
 
 import math
-import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
@@ -18,7 +17,6 @@ from ci_perf.model.comparison import (
     Code,
     Interval,
     Remedy,
-    Stale,
     Verdict,
 )
 from ci_perf.model.metrics import Better, Kind
@@ -336,34 +334,3 @@ def _size_in_limits(judgement: Judgement) -> float:
     if change is None or change.ratio is None or not judgement.candidate.is_noisy:
         return 0.0
     return (change.ratio - 1) / change.limit
-
-
-# One cleared suspect of several is a coincidence; more than a third of them are none.
-_FEWEST_CLEARED = 2
-_SHARE_OF_SUSPECTS = 1 / 3
-
-
-def find_stale(judgements: Sequence[Judgement]) -> Stale | None:
-    """Say when pairs cleared so many suspects that the baseline should be refreshed.
-
-    All of them have moved in one direction: the baseline no longer describes this machine.
-    """
-    suspects = [
-        judgement.change
-        for judgement in judgements
-        if judgement.is_suspect and judgement.change and judgement.change.gate
-    ]
-    drifts = [
-        math.log(change.drift)
-        for change in suspects
-        if change.code is Code.BASELINE_MOVED and change.drift
-    ]
-    worse = [drift for drift in drifts if drift > 0]
-    better = [drift for drift in drifts if drift < 0]
-    moved = max(worse, better, key=len)
-    is_coincidence = len(moved) < min(_FEWEST_CLEARED, len(suspects))
-    if not moved or is_coincidence or len(moved) <= _SHARE_OF_SUSPECTS * len(suspects):
-        return None
-    return Stale(
-        suspects=len(suspects), cleared=len(moved), ratio=math.exp(statistics.median(moved))
-    )

@@ -2,7 +2,6 @@
 
 import itertools
 import math
-import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
@@ -104,30 +103,6 @@ def _text(value: object) -> str:
 
 def _spell(differences: list[Difference]) -> str:
     return ", ".join(f"{d.field}: {d.base} → {d.head}" for d in differences)
-
-
-# --- clocks of two sides that were launched in turns
-
-# As large as the smallest change of a time that is claimed by default: a clock that differs by less
-# cannot explain one.
-CLOCK_TOLERANCE = 0.01
-
-Pairs = Sequence[tuple[float, float]]
-
-
-def clocks_differ(times: Pairs, cycles: Pairs) -> bool:
-    """Say whether the head's clock was, on average, another one than the base's.
-
-    Logarithms of (base, head), per pair. What took as many cycles in less time ran at a higher
-    clock. Nothing is claimed where cycles are known of some pairs only.
-    """
-    if not times or len(cycles) != len(times):
-        return False
-    clocks = [
-        (head_cycles - base_cycles) - (head - base)
-        for (base, head), (base_cycles, head_cycles) in zip(times, cycles, strict=True)
-    ]
-    return abs(statistics.fmean(clocks)) > CLOCK_TOLERANCE
 
 
 def judge_numerics(base: Subject | None, head: Subject, limit: Limit) -> Numerics | None:

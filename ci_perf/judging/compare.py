@@ -12,13 +12,11 @@ from ci_perf.judging import (
     candidates,
     changes,
     comparability,
-    contradictions,
     earlier_checks,
     screen,
     signs,
     trends,
     uncompared,
-    whole_suite,
 )
 from ci_perf.judging.candidates import Candidate
 from ci_perf.judging.policy import PREDICTING_SESSIONS, default_limits
@@ -66,8 +64,7 @@ def compare(
     validity = validity_of((*base.validity.reasons, *head.validity.reasons, *moved))
     asked = _candidates(histories, head, limits, moved)
     judgements = changes.judge(asked, suspects=_suspects(head), check=head.check)
-    known = (judgement.change for judgement in judgements if judgement.change is not None)
-    judged = list(contradictions.mark(known, asked))
+    judged = [judgement.change for judgement in judgements if judgement.change is not None]
     noted = signs.read(
         [
             *_trusted(judged, validity),
@@ -89,8 +86,6 @@ def compare(
         differences=comparability.soft_differences(_shared(base, head)),
         interleaved=head.interleaved,
         spending=_spending(head),
-        whole_suite=whole_suite.of(asked),
-        stale=changes.find_stale(judgements),
         drifted=trends.find_drifted(list(histories.values()), trends.gated(limits)),
         rows=tuple(rows),
         profiles=tuple(_profiles(base, head, rows)),

@@ -10,7 +10,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ci_perf.judging import comparability, noisy_metrics, variability
+from ci_perf.judging import noisy_metrics, variability
 from ci_perf.judging.confirm import Confirmation, Outcome, share_alpha, sign
 from ci_perf.judging.metric_values import Sessions
 from ci_perf.judging.noisy_metrics import Decision, NoisyMetric, Pairs
@@ -248,8 +248,6 @@ def _confirmed(metric: NoisyMetric, known: _Known) -> Decision:
     verdict, code = Verdict(outcome.call), _code(metric, outcome, known, confirmation)
     if verdict is Verdict.INCONCLUSIVE:
         verdict = _unproven(metric, outcome.low)
-    if outcome.call in {"regressed", "improved"} and _is_by_clocks(metric, known, outcome):
-        verdict, code = Verdict.INCONCLUSIVE, Code.MACHINE_MOVED
     used = metric.pairs[: outcome.pairs]
     return Decision(
         verdict=verdict,
@@ -315,16 +313,6 @@ def _read(confirmation: Confirmation, pairs: Pairs) -> Outcome | None:
         if outcome is not None:
             return outcome
     return None
-
-
-def _is_by_clocks(metric: NoisyMetric, known: _Known, outcome: Outcome) -> bool:
-    """Whether both sides ran at different clocks, and the change is not there in cycles."""
-    cycles = metric.cycles[: outcome.pairs]
-    if not comparability.clocks_differ(metric.pairs[: outcome.pairs], cycles):
-        return False
-    confirmation = _confirmation(metric, known)
-    in_cycles = _read(confirmation, cycles) or confirmation.finish()
-    return in_cycles.call != outcome.call
 
 
 def _level(outcome: Outcome, bases: Sequence[float]) -> float:

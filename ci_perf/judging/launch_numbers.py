@@ -119,7 +119,7 @@ def of_process(process: Process) -> Numbers:
         **_on_device(process.timed, step_s),
         **(_device_memory(process.memory.device) if process.memory.device else {}),
         **(_phases(process.step_phases) if process.step_phases else {}),
-        **(_gpus(process.evidence, step_s) if process.evidence else {}),
+        **(_gpus(process.evidence) if process.evidence else {}),
         **_skew(process),
         **process.metrics,
     }
@@ -264,16 +264,14 @@ def _duration(phase: StepPhase) -> float:
     return phase.host_s if phase.device_s is None else phase.device_s
 
 
-def _gpus(evidence: Evidence, step_s: float) -> Numbers:
+def _gpus(evidence: Evidence) -> Numbers:
     """Return what the GPUs did: the power of all together, the mean of what each has."""
     numbers: Numbers = {}
     clocks = [gpu.sm_clock_mhz.mean for gpu in evidence.gpus if gpu.sm_clock_mhz]
     powers = [gpu.power_w.mean for gpu in evidence.gpus if gpu.power_w]
     busy = [gpu.utilization.mean for gpu in evidence.gpus if gpu.utilization]
     if clocks:
-        clock_mhz = statistics.fmean(clocks)
-        numbers[metrics.SM_CLOCK.name] = clock_mhz
-        numbers[metrics.STEP_CYCLES.name] = step_s * clock_mhz * 1e6
+        numbers[metrics.SM_CLOCK.name] = statistics.fmean(clocks)
     if powers and len(powers) == len(evidence.gpus):
         numbers[metrics.POWER.name] = math.fsum(powers)
     if busy:

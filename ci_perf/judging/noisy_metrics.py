@@ -82,12 +82,11 @@ class NoisyMetric:
 
     ``policy`` holds its own limit. ``history`` is ``None`` where there is none that
     compares; ``obstacle`` is the reason code why it may not clear the head (a machine that has
-    moved), ``is_other_node`` that it is of other nodes than the head.
-    ``cycles`` are the pairs in clock cycles, where these are known. ``tick`` is what all numbers
-    were rounded to, relative to them. ``trimmed``: the mean of pairs leaves out the outermost ones.
-    ``does_more``: by exact counts it is more work than it was in its history.
-    ``earlier`` counts the pairs of each earlier run of the same commits, which come first; ``said``
-    is what these runs have said by their pairs.
+    moved), ``is_other_node`` that it is of other nodes than the head. ``tick`` is what all numbers
+    were rounded to, relative to them. ``trimmed``: the mean of pairs leaves out outer ones.
+    ``does_more``: by exact counts it is more work than in its history. ``earlier`` counts the pairs
+    of each earlier run of the same commits, which come first; ``said`` is what these runs
+    have said by their pairs.
     """
 
     kind: PolicyKind
@@ -96,7 +95,6 @@ class NoisyMetric:
     head: Sequence[float]
     is_other_node: bool
     pairs: Pairs = ()
-    cycles: Pairs = ()
     gate: bool = True
     obstacle: Code | None = None
     does_more: bool = False

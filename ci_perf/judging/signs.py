@@ -90,8 +90,7 @@ def looks_worse(row: Row) -> bool:
     if row.verdict is Verdict.LIKELY_SLOWER and not is_by_history_alone(row):
         return True
     is_worse_by_history = row.code is Code.WORSE_BY_HISTORY and not has_no_sign(row)
-    has_enough_pairs = row.pairs >= LOOKS[0] and row.code is not Code.MACHINE_MOVED
-    return _is_open(row) and (is_far(row) or is_worse_by_history) and not has_enough_pairs
+    return _is_open(row) and (is_far(row) or is_worse_by_history) and row.pairs < LOOKS[0]
 
 
 def _is_open(row: Change) -> bool:
@@ -139,8 +138,6 @@ def _with_signs(row: Row, signs: Signs | None) -> Row:
 def _is_likely_slower(row: Change, signs: Signs | None) -> bool:
     is_slower = is_far(row) or row.code is Code.WORSE_BY_HISTORY
     does_more = signs is not None and signs.direction == "worse"
-    # Other clocks, or packages, explain a loss as well as more work would.
-    is_explained = row.code is Code.OTHER_PACKAGES or (
-        row.code is Code.MACHINE_MOVED and row.pairs > 0
-    )
+    # Other packages explain a loss as well as more work would.
+    is_explained = row.code is Code.OTHER_PACKAGES
     return _is_open(row) and not is_explained and row.metric in SLOWED and is_slower and does_more

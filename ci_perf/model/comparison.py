@@ -151,8 +151,7 @@ class Change(Struct, tag_field="row", tag="change", frozen=True, kw_only=True):
     too fine to matter. ``own_file``: the base ran a workload file of its own, because the head's is
     another one. ``note`` is foreign text: why the base could not be launched. ``signs`` is ``None``
     for exact metrics, and where these say nothing. ``explanation`` is on one row of time
-    and one of memory at most. ``contrary`` is the interval of the history where pairs prove a gain
-    and it a loss, or the other way round. No verdict depends on it.
+    and one of memory at most. No verdict depends on it.
     """
 
     workload: Name
@@ -181,7 +180,6 @@ class Change(Struct, tag_field="row", tag="change", frozen=True, kw_only=True):
     note: Text = ""
     signs: Signs | None = None
     explanation: Explanation | None = None
-    contrary: Interval | None = None
 
 
 class Uncompared(Struct, tag_field="row", tag="uncompared", frozen=True, kw_only=True):
@@ -281,31 +279,6 @@ class Side(Struct, frozen=True, kw_only=True):
     image: Image | None = None
 
 
-class WholeSuite(Struct, frozen=True, kw_only=True):
-    """The mean change over the workloads of which base and head were launched in turns.
-
-    ``ratio`` is the geometric mean of the workloads' own, ``interval`` holds it in 95 % of cases.
-    Shown, and never a reason to fail a job. ``pairs`` counts those of all ``workloads`` together.
-    """
-
-    workloads: Count
-    pairs: Count
-    ratio: float
-    interval: Interval
-
-
-class Stale(Struct, frozen=True, kw_only=True):
-    """Suspects that pairs cleared: the machine or the baseline has moved away from the other.
-
-    ``cleared`` of ``suspects`` ended unchanged and had moved in one direction, typically by
-    ``ratio`` (median).
-    """
-
-    suspects: Count
-    cleared: Count
-    ratio: float
-
-
 class Drifted(Struct, frozen=True, kw_only=True):
     """Main itself has moved away from where its baseline began, one small step after the other.
 
@@ -352,8 +325,6 @@ class Comparison(Struct, tag_field="type", tag="comparison", frozen=True, kw_onl
     differences: tuple[Difference, ...]
     interleaved: Interleaved | None = None
     spending: Spending | None = None
-    whole_suite: WholeSuite | None = None
-    stale: Stale | None = None
     drifted: tuple[Drifted, ...] = ()
     rows: tuple[Row, ...]
     profiles: tuple[Profile, ...] = ()

@@ -19,7 +19,6 @@ class Unit(Enum):
     JOULE = "J"
     WATT = "W"
     MEGAHERTZ = "MHz"
-    CYCLE = "cycle"
     FLOP = "FLOP"
     FLOP_PER_SECOND = "FLOP/s"
     ITEM_PER_SECOND = "item/s"
@@ -155,7 +154,6 @@ THROUGHPUT = Metric(
 STEP_P05 = _record("step_p05_s", "5th percentile of steps", Unit.SECOND)
 DEVICE_TIME = _record("device_time_s", "device time", Unit.SECOND)
 HOST_OVERHEAD = _record("host_overhead", "host overhead", Unit.SHARE)
-STEP_CYCLES = _record("step_cycles", "step in cycles", Unit.CYCLE)
 FLOP_PER_S = _record("flop_per_s", "FLOP/s of a GPU", Unit.FLOP_PER_SECOND, Better.HIGHER)
 MFU = _record("mfu", "share of peak FLOP/s", Unit.SHARE, Better.HIGHER)
 SM_CLOCK = _record("sm_clock_mhz", "SM clock", Unit.MEGAHERTZ, Better.HIGHER)
@@ -170,7 +168,6 @@ RECORDED = (
     STEP_P05,
     DEVICE_TIME,
     HOST_OVERHEAD,
-    STEP_CYCLES,
     FLOP_PER_S,
     MFU,
     SM_CLOCK,

@@ -24,7 +24,7 @@ from ci_perf.report.phrases import Phrase
 Topic = Enum(
     "Topic",
     "FAILED NUMERICS_CHANGED NUMERICS_VARY REGRESSED BASE_FAILED MISSING METRIC_MISSING UNTRUSTED "
-    "BUSY_MACHINE PAIRS NOISE OTHER_CLOCKS ROUNDED RANGES_OVERLAP OTHER_PACKAGES STALE NEW "
+    "BUSY_MACHINE PAIRS NOISE ROUNDED RANGES_OVERLAP OTHER_PACKAGES STALE NEW "
     "FIRST_BASELINES NOT_COMPARABLE IMPROVED",
 )
 _ACCEPTING = frozenset({Topic.NEW, Topic.NOT_COMPARABLE, Topic.IMPROVED})
@@ -54,7 +54,7 @@ def list_steps(comparison: Comparison) -> list[Phrase]:
     groups: dict[Topic, list[Row]] = {}
     if comparison.validity.is_run_invalid:
         groups[Topic.UNTRUSTED] = []
-    if comparison.stale is not None:
+    if len(list_cleared(comparison)) > 1:  # a single one may be a coincidence
         groups[Topic.STALE] = []
     # A gain, or a first baseline, of a workload that is blamed is accepted with the loss.
     blamed = {
@@ -78,6 +78,15 @@ def list_steps(comparison: Comparison) -> list[Phrase]:
         if topic in groups
     ]
     return said if comparison.rows else [sentences.say("no_workload")]
+
+
+def list_cleared(comparison: Comparison) -> list[Change]:
+    """Return the suspects that pairs cleared: the machine or the baseline has moved, not they."""
+    return [
+        row
+        for row in comparison.rows
+        if isinstance(row, Change) and row.gate and row.code is Code.BASELINE_MOVED
+    ]
 
 
 def _is_of_samples(comparison: Comparison) -> bool:
@@ -131,8 +140,6 @@ def _find_cure(row: Row, comparison: Comparison) -> Topic:
     if row.code in _OF_CODE:
         return Topic[row.code.name]
     pairs = row.pairs if isinstance(row, Change) else 0
-    if row.code is Code.MACHINE_MOVED and pairs:
-        return Topic.OTHER_CLOCKS
     if is_busy(row, comparison):
         return Topic.BUSY_MACHINE
     remedy = row.remedy if isinstance(row, Change) and pairs else None

@@ -45,6 +45,7 @@ class Finding(Enum):
     WORSE = "worse"
     MISSING = "missing"
     LIKELY_SLOWER = "likely slower"
+    MACHINE_MOVED = "the machine changed its speed, no verdict on"
     LOOKS_WORSE = "looks worse, not proven"
     SUSPECTED = "suspected from its history alone"
     BUSY = "the machine was too busy for a verdict"
@@ -198,6 +199,8 @@ def _find_doubt(row: Row, topic: Topic | None) -> Finding | None:
         return Finding.LIKELY_SLOWER
     if topic is Topic.BUSY_MACHINE:
         return Finding.BUSY
+    if row.code is Code.MACHINE_MOVED:
+        return Finding.MACHINE_MOVED
     if signs.looks_worse(row):
         return Finding.LOOKS_WORSE
     if is_likely:

@@ -8,13 +8,10 @@ from ci_perf.judging import canaries
 from ci_perf.judging.comparability import INSTALLED
 from ci_perf.model.comparison import (
     Change,
-    Code,
     Comparison,
     Severity,
-    Verdict,
     severity_of,
 )
-from ci_perf.model.metrics import STEP_CPU, STEP_TIME, Unit
 from ci_perf.model.validity import Reason, Status
 from ci_perf.report import advice, phrases, remarks
 from ci_perf.report.escape import Sentence, Words
@@ -23,7 +20,6 @@ from ci_perf.report.sentences import say
 
 # What fails a job by itself.
 _PROVES = frozenset({Severity.REGRESSED, Severity.NUMERICS_CHANGED})
-_TIMES = frozenset({STEP_TIME.name, STEP_CPU.name})
 
 
 def list_notices(comparison: Comparison) -> list[Phrase]:
@@ -33,25 +29,16 @@ def list_notices(comparison: Comparison) -> list[Phrase]:
 
 
 def _find_notices(comparison: Comparison) -> Iterator[Phrase]:
-    changes = [row for row in comparison.rows if isinstance(row, Change)]
     # Only `fail_on` lets a job fail without proof.
     is_proven = any(row.gate and severity_of(row) in _PROVES for row in comparison.rows)
     if comparison.exit_code == ExitCode.REGRESSED and not is_proven:
         yield say("fails_unproven")
     yield same_program_report.render_notice(comparison)
-    if comparison.whole_suite is not None and any(
-        row.metric in _TIMES and row.verdict in {Verdict.INCONCLUSIVE, Verdict.LIKELY_SLOWER}
-        for row in changes
-    ):
-        yield say("whole_suite", whole=comparison.whole_suite)
-    # Suspects that pairs cleared: the table shows them among the unchanged rows.
-    cleared = [row for row in changes if row.gate and row.code is Code.BASELINE_MOVED]
-    if cleared or comparison.stale is not None:
+    cleared = advice.list_cleared(comparison)
+    if cleared:
         yield say(
             "cleared",
             rows=sorted(cleared, key=lambda row: -abs((row.drift or 1.0) - 1)),
-            stale=comparison.stale,
-            is_time=all(phrases.unit(row.metric) is Unit.SECOND for row in cleared),
             drift=remarks.describe_drift,
         )
     if comparison.drifted:

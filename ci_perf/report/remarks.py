@@ -42,8 +42,6 @@ def _describe_change(row: Change) -> Iterator[str]:
     if row.verdict is Verdict.INCONCLUSIVE:
         yield describe_excluded(row)
     yield from _explain_verdict(row)
-    if row.contrary is not None:
-        yield write("contrary", drift=describe_drift(row))
     yield from _name_signs(row)
     if row.own_file:
         yield write("own_file")

@@ -33,8 +33,6 @@ def value(number: float, unit: Unit | None) -> Words:
             return Words(_scaled(number, _JOULES))
         case Unit.WATT | Unit.MEGAHERTZ:
             return Words(f"{_three_digits(number)} {unit.value}")
-        case Unit.CYCLE:
-            return Words(f"{_scaled(number, _RATES).rstrip()} cycles")
         case Unit.FLOP | Unit.FLOP_PER_SECOND | Unit.PER_SECOND:
             return Words(f"{_scaled(number, _RATES)}{unit.value.removeprefix('1')}")
         case Unit.ITEM_PER_SECOND:

@@ -59,7 +59,6 @@ ROWS = {
     "far, no pairs": (a_loss("spread"), (3, 3, 1, 0)),
     "far, few pairs": (a_loss("too_few_pairs", pairs=5), (3, 3, 1, 0)),
     "far, enough pairs": (a_loss("spread", pairs=6), (0, 0, 1, 0)),
-    "far, other clocks": (a_loss("machine_moved", pairs=18), (3, 3, 1, 0)),
     "near": (a_loss("spread", 1.015), (0, 0, 1, 0)),
     "near, required": (a_loss("spread", 1.015, pairs=18, require=True), (3, 3, 1, 0)),
     "near, worse by history": (a_loss("worse_by_history", 1.015, pairs=5), (3, 3, 1, 0)),

@@ -7,10 +7,8 @@ from ci_perf.errors import ExitCode
 from ci_perf.judging.policy import LOOKS, default_limits
 from ci_perf.model.comparison import Verdict
 from ci_perf.model.suite import Limit, Limits
-from ci_perf.model.validity import Span
 from tests.comparisons import an_interleaved
 from tests.histories import (
-    DAYS,
     HISTORY,
     SLOWER,
     a_head,
@@ -27,11 +25,9 @@ from tests.runs import (
     GPU,
     MIB,
     STEADY,
-    a_gpu_evidence,
     a_measured,
     a_run,
     an_environment,
-    an_evidence,
     some_canaries,
 )
 
@@ -242,25 +238,6 @@ def test_the_base_that_was_launched_says_what_was_computed_before():
     assert "numerics_changed" not in codes
 
 
-# --- clocks
-
-
-@pytest.mark.parametrize(
-    ("ratio", "head_mhz", "expected"),
-    [(1.1, 1800.0, MOVED), (1.1, 1980.0, PROVEN), (1.3, 1800.0, PROVEN)],
-)
-def test_a_loss_is_one_where_it_shows_in_cycles(ratio, head_mhz, expected):
-    """What only the clocks explain blames nobody."""
-
-    def at(mhz):
-        clock = Span(low=mhz, mean=mhz, high=mhz)
-        return {"evidence": an_evidence(a_gpu_evidence(sm_clock_mhz=clock))}
-
-    turns = pairs(ratio, **at(head_mhz), base=at(1980.0))
-
-    assert said(judged(HISTORY, in_turns(a_head(scaled(STEADY, ratio)), turns))) == expected
-
-
 # --- what the change has accepted
 
 
@@ -291,28 +268,3 @@ def test_no_pair_is_launched_for_what_this_change_has_accepted():
     limits = Limits(default={"step_time_s": Limit(relative=0.02)})
 
     assert undecided([a_head(SLOWER)], accepting(a_head(SLOWER), "step_time_s"), limits) == ((), 0)
-
-
-# --- a baseline that is left behind
-
-
-@pytest.mark.parametrize(
-    ("drifts", "is_stale"), [([1.1, 1.1], True), ([1.1], False), ([1.1, 0.9], False)]
-)
-def test_a_baseline_that_most_suspects_have_left_behind_should_be_refreshed(drifts, is_stale):
-    """In one direction."""
-    names = [f"w{i}" for i in range(4)]
-    drift_of = dict(zip(names, drifts, strict=False))
-
-    history = [a_run(*(a_measured(name, *scaled(STEADY, day)) for name in names)) for day in DAYS]
-    head = a_run(*(a_measured(name, *scaled(STEADY, drift_of.get(name, 1.1))) for name in names))
-    for name in names:
-        drift = drift_of.get(name)
-        launched = pairs(1.0, base_s=drift * 1e-3) if drift else pairs(1.1)
-        head = in_turns(head, launched, workload=name, suspects=4)
-    comparison = judged(history, head)
-
-    assert (comparison.stale is not None) is is_stale
-    if comparison.stale:
-        assert (comparison.stale.suspects, comparison.stale.cleared) == (4, 2)
-        assert comparison.stale.ratio == pytest.approx(1.1, abs=0.005)

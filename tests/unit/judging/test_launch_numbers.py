@@ -196,13 +196,9 @@ def test_energy_that_is_not_known_of_the_whole_region_is_absent(evidence):
     assert "energy_j" not in found
 
 
-def test_cycles_are_the_step_time_at_the_mean_clock():
-    """1 ms at 1,980 MHz."""
-    found = launch_numbers.of_process(
-        a_process(step_s=1e-3, evidence=an_evidence(a_gpu_evidence()))
-    )
+def test_a_gpu_has_the_mean_of_its_clock_and_use():
+    found = launch_numbers.of_process(a_process(evidence=an_evidence(a_gpu_evidence())))
 
-    assert found["step_cycles"] == pytest.approx(1.98e6)
     assert found["sm_clock_mhz"] == pytest.approx(1980.0)
     assert found["gpu_util"] == pytest.approx(0.95)
 

@@ -5,7 +5,7 @@ import msgspec
 from ci_perf.features.explain.model import Explanation
 from ci_perf.judging import gate_changes
 from ci_perf.model import metrics
-from ci_perf.model.comparison import Difference, Drifted, Interval, Stale, Verdict
+from ci_perf.model.comparison import Difference, Drifted, Interval, Verdict
 from ci_perf.model.gate_change import BaselineEdit
 from ci_perf.model.process import DeviceMemory, Exhausted, Phase, Profile, SideProfile
 from ci_perf.model.run import Source
@@ -227,7 +227,6 @@ def hostile():
         an_undecided(HOSTILE, code="base_failed", note=HOSTILE),
         a_cleared(HOSTILE, 1.04, note=HOSTILE, explanation=Explanation(trouble=HOSTILE)),
         a_numerics(HOSTILE, note=HOSTILE),
-        stale=Stale(suspects=2, cleared=1, ratio=1.04),
         drifted=(Drifted(workload=HOSTILE, metric=HOSTILE, ratio=1.1, sessions=6, since=HOSTILE),),
         interleaved=an_interleaved(
             pairs=9, ref=HOSTILE, source=source, notes=(HOSTILE, "::error::" + HOSTILE)

@@ -2,7 +2,7 @@
 
 from ci_perf.features.explain.model import Explanation
 from ci_perf.model import metrics
-from ci_perf.model.comparison import Drifted, Interval, Signs, Stale, Verdict
+from ci_perf.model.comparison import Drifted, Interval, Signs, Verdict
 from ci_perf.model.process import NO_RESULT_IN_TIME, Phase
 from ci_perf.model.validity import Status
 from tests.comparisons import a_change, a_comparison, a_remedy, an_interleaved, an_uncompared
@@ -49,7 +49,6 @@ def stale():
         *(a_cleared(f"conv.batch={2**i}", 1.04 + 0.001 * i) for i in range(5)),
         an_undecided("loader", pairs=18, remedy=a_remedy()),
         *UNCHANGED,
-        stale=Stale(suspects=8, cleared=7, ratio=1.041),
         drifted=(drifted,),
         interleaved=an_interleaved(suspects=8, pairs=81),
     )
@@ -114,7 +113,6 @@ def undecided_pairs():
         an_undecided("vit", code="too_few_pairs", pairs=1, smallest_detectable=None),
         an_undecided("loader", pairs=18, remedy=a_remedy()),
         an_undecided("conv", code="two_modes", pairs=18, remedy=a_remedy(spread=0.6)),
-        an_undecided("lstm", code="machine_moved", pairs=9),
         an_undecided("gpt", code="base_failed", note="ImportError: no module named kernels"),
         an_undecided("moe", code="base_failed", note="killed by SIGSEGV", pairs=2),
         a_suspect("whisper", 1.07, note="no compiler"),

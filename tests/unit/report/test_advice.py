@@ -6,7 +6,7 @@ import pytest
 
 from ci_perf.measuring import distrust
 from ci_perf.model import metrics
-from ci_perf.model.comparison import Interval, Signs, Stale, Verdict
+from ci_perf.model.comparison import Interval, Signs, Verdict
 from ci_perf.model.process import Exhausted
 from ci_perf.model.run import Source
 from ci_perf.model.validity import Status, validity_of
@@ -24,7 +24,7 @@ from tests.comparisons import (
     an_uncompared,
 )
 from tests.runs import a_reason
-from tests.unit.report.parts import an_undecided
+from tests.unit.report.parts import a_cleared, an_undecided
 
 OUT_OF_BUDGET = {"interleaved": an_interleaved(stopped="budget")}
 IN_PAIRS = {"interleaved": an_interleaved()}
@@ -48,7 +48,6 @@ def busy(code="host_pressure", workload="loader"):
         (an_undecided(code="too_few_sessions"), OUT_OF_BUDGET, Topic.PAIRS),
         (an_undecided(code="machine_moved"), OUT_OF_BUDGET, Topic.PAIRS),
         (an_undecided(code="machine_moved"), IN_PAIRS, Topic.PAIRS),
-        (an_undecided(code="machine_moved", pairs=3), IN_PAIRS, Topic.OTHER_CLOCKS),
         (an_undecided(code="too_few_sessions"), {}, Topic.PAIRS),
         (an_undecided(), {}, Topic.PAIRS),
         (an_undecided(pairs=2, remedy=a_remedy(13)), IN_PAIRS, Topic.PAIRS),
@@ -97,8 +96,8 @@ def test_on_a_busy_machine_the_advice_is_about_the_machine_alone(row, code):
         ),
         ([a_numerics("bert"), a_change("bert")], {}, '--workload bert --append --reason "…"'),
         (
-            [a_change()],
-            {"stale": Stale(suspects=3, cleared=2, ratio=1.04), "base": PERF},
+            [a_cleared("a", 1.04), a_cleared("b", 0.96)],
+            {"base": PERF},
             'run.json --baselines perf --replace --reason "…"',
         ),
         (
