@@ -112,9 +112,9 @@ def is_calm(comparison: Comparison) -> bool:
 
 def summarise(comparison: Comparison) -> Phrase:
     """Answer in one line: the word, then the worst of what was found first."""
-    word, found = choose_word(comparison), _find_all(comparison)
+    word, findings = choose_word(comparison), _find_all(comparison)
     opening, parts = f"{ICON[word]} {word.value}: ", list[Phrase]()
-    has_lost = any(found[loss] for loss, _ in _DIRECTIONS.values())
+    has_lost = any(findings[loss] for loss, _ in _DIRECTIONS.values())
     shown = _UNTIL_MISSING
     if word is HeadlineWord.PASS:
         shown = _EVERY
@@ -131,10 +131,10 @@ def summarise(comparison: Comparison) -> Phrase:
     ):
         shown = _UNTIL_MISSING + _OPEN
     for finding in shown:
-        if found[finding]:
-            parts.append(_list(finding.value, found[finding]))
+        if findings[finding]:
+            parts.append(_list(finding.value, findings[finding]))
         if finding is Finding.MISSING and word is HeadlineWord.PASS and not has_lost:
-            proven = " proven" if any(found[each] for each in _UNPROVEN) else ""
+            proven = " proven" if any(findings[each] for each in _UNPROVEN) else ""
             parts.append((Words(f"no regression{proven}"),))
     return (
         Words(opening),
@@ -159,14 +159,14 @@ def tell_scope(comparison: Comparison) -> Phrase:
 
 def _find_all(comparison: Comparison) -> dict[Finding, list[Phrase]]:
     """Name the workloads of which something is said, each by its worst row, step times first."""
-    found: dict[Finding, dict[str, Phrase]] = {finding: {} for finding in Finding}
+    findings: dict[Finding, dict[str, Phrase]] = {finding: {} for finding in Finding}
     judged = {row.workload for row in comparison.rows if isinstance(row, Change)}
     rows = table_rows.worst_first(comparison.rows)
     for row in sorted(rows, key=lambda row: phrases.metric(row) != phrases.STEP_TIME):
         is_answered = severity_of(row) is Severity.NEW and row.workload in judged
         if not is_answered and (finding := _find(row, comparison)):
-            found[finding].setdefault(row.workload, _name_size(row))
-    return {finding: list(named.values()) for finding, named in found.items()}
+            findings[finding].setdefault(row.workload, _name_size(row))
+    return {finding: list(named.values()) for finding, named in findings.items()}
 
 
 def _find(row: Row, comparison: Comparison) -> Finding | None:
