@@ -1,13 +1,12 @@
 """What a launch has noted so far, in a file to which the process and its forked children append."""
 
-import os
 from enum import Enum
 from pathlib import Path
 
 import msgspec
 
 # Far more than a program has; a recording without end would fill memory and disk.
-_MOST_NOTES = 400_000
+_MOST_NOTES = 60_000
 
 
 class NoteKind(Enum):
@@ -15,18 +14,17 @@ class NoteKind(Enum):
 
     READ = "read"  # its content counts; with its state
     SOURCE = "source"  # imported: its code counts; with its state
+    OPENED = "opened"  # by whomever, as the kernel tells; with its state
     EXISTS = "exists"
-    MISSING = "missing"
-    # By whomever: it counts where no process has told how.
-    OPENED = "opened"  # with its state
-    OPENED_FOLDER = "opened_folder"  # with its entries
-    CHANGED = "changed"
-    MADE = "made"  # by the program: no input
-    REWRITTEN = "rewritten"  # opened to be emptied; with its state before
+    ASKED = "asked"  # for size and times: in the repository like READ, beyond it like EXISTS
+    MADE = "made"  # about to be made, which fails where something is there: then like EXISTS
+    MISSING = "missing"  # with "made" where the program was about to make it
+    CHANGED = "changed"  # by whomever, as the kernel tells
     LISTED = "listed"  # with its entries
+    OPENED_FOLDER = "opened_folder"  # with its entries
     SEARCHED = "searched"  # a folder, a slash and the name of a module that was looked for
     IMPORTED_FROM = "imported_from"  # a folder that the import system has listed
-    LINK = "link"
+    LINK = "link"  # with its target
     VARIABLE = "variable"  # with the digest of its value
     OBSTACLE = "obstacle"
 
@@ -35,24 +33,20 @@ class Notes:
     """Appends notes. Without locks: it works in a child forked at any moment, and in any thread."""
 
     def __init__(self, path: Path) -> None:
-        """Write to a file that the ranks of a launch share. Raises OSError."""
+        """Write to a file that the ranks of a launch share."""
         self._path = path
-        self._seen: set[tuple[NoteKind, str]] = set()
-        self._open()
+        self._seen: dict[tuple[NoteKind, str], tuple[str, str]] = {}
 
     def add(self, kind: NoteKind, name: str, value: str = "") -> None:
         """Write a note at once, because a child may be killed; the first value of a name counts."""
         if (kind, name) in self._seen or len(self._seen) > _MOST_NOTES:
             return
-        self._seen.add((kind, name))
-        line = msgspec.json.encode((kind.value, _escape(name), _escape(value))) + b"\n"
-        try:
-            is_ours = os.fstat(self._handle).st_ino == self._inode
-        except OSError:
-            is_ours = False
-        if not is_ours:  # a program may close whatever is open
-            self._open()
-        os.write(self._handle, line)
+        # Bytes of a name that are no UTF-8 stay apart from other names, in what JSON can hold.
+        encoded = (text.encode(errors="surrogateescape") for text in (name, value))
+        first, second = (text.decode(errors="backslashreplace") for text in encoded)
+        self._seen[kind, name] = first, second
+        with self._path.open("ab", buffering=0) as file:
+            file.write(msgspec.json.encode((kind.value, first, second)) + b"\n")
 
     def has(self, kind: NoteKind, name: str) -> bool:
         """Whether this process, or its parent before it was forked, has noted it."""
@@ -64,16 +58,8 @@ class Notes:
         for line in self._path.read_bytes().splitlines():
             kind, name, value = msgspec.json.decode(line, type=tuple[NoteKind, str, str])
             notes[kind].setdefault(name, value)
+        for (noted, _), (name, value) in self._seen.items():  # the file may have been out of reach
+            notes[noted].setdefault(name, value)
         if len(self._seen) > _MOST_NOTES:
             notes[NoteKind.OBSTACLE][f"it uses more than {_MOST_NOTES:,} files and names"] = ""
         return notes
-
-    def _open(self) -> None:
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
-        self._handle = os.open(self._path, flags, 0o600)
-        self._inode = os.fstat(self._handle).st_ino
-
-
-def _escape(text: str) -> str:
-    """Keep bytes of a name that are no UTF-8 apart from other names, in what JSON can hold."""
-    return text.encode(errors="surrogateescape").decode(errors="backslashreplace")

@@ -30,7 +30,7 @@ from ci_perf.version import __version__
 _PYC_FLAGS = slice(4, 8)
 _MARKS = {EntryKind.FOLDER: "/", EntryKind.LINK: "@"}
 # Raise it when a launch does something else with a workload, or a record means something else.
-_BEHAVIOUR = 6
+_BEHAVIOUR = 7
 
 # They say how often and how long the same step runs, or what is made of its times. Any other
 # setting of the protocol counts, also one that is added later.

@@ -10,17 +10,16 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from ci_perf.features.same_program import contents, kernel, patches, shared_code
-from ci_perf.features.same_program.audit import Audit, find_absolute
+from ci_perf.features.same_program import contents, kernel, shared_code
 from ci_perf.features.same_program.kernel import KernelWatch
 from ci_perf.features.same_program.notes import NoteKind, Notes
 from ci_perf.features.same_program.used import Owner, UsedPaths
+from ci_perf.features.same_program.watch import Watch
 from ci_perf.model.program import Program, blob, nothing_recorded
 from ci_perf.model.task import Task
 from ci_perf.system import files
 
 _NOTES = "used.jsonl"
-_MOST_FILES = 20_000
 # Of one text; a run file would refuse a longer one.
 _TEXT_CHARS = 500
 _MOST_OBSTACLES = 20
@@ -36,73 +35,55 @@ class Recording:
         self._todo = todo
         self._notes = Notes(folder / _NOTES)
         self._used = UsedPaths(todo, folder, self._notes)
-        self._audit = Audit(self._used, self.read_kernel)
-        self._watch: KernelWatch | None = None
+        self._watch = Watch(self._used, self._read_kernel)
+        self._kernel: KernelWatch | None = None
         loaded = {name.partition(".")[0] for name in [*sys.modules]}
-        for entry in [*sys.path]:
+        for entry in map(os.path.abspath, [*sys.path]):
+            self._used.note(entry, NoteKind.EXISTS)
             for name in sorted({*loaded, *_AT_START}):
-                self._used.note_search(os.path.abspath(entry), name)
-        patches.watch_questions(self._used, self._audit)
-        patches.watch_searches(self._used, self._audit)
-        patches.Variables(self._used, self._audit).watch()
-        patches.watch_lines(self._used, self._audit)
-        patches.watch_spawn(self._audit)
-        self._audit.start()
+                self._used.note_search(entry, name)
+        self._watch.start()
         if not todo.only_libraries:  # else others import meanwhile, and the kernel would tell of it
             self.watch_kernel()
 
     def watch_kernel(self) -> None:
         """Have the kernel tell which files are opened; of several ranks, one is told for all."""
-        if self._watch is None and os.environ.get("LOCAL_RANK", "0") == "0":
-            with self._audit.aside():
-                try:
-                    spared = self._used.inside
-                    self._watch = KernelWatch(self._used.root, spared=spared)
-                except kernel.CannotWatchError as error:
-                    self._notes.add(NoteKind.OBSTACLE, str(error))
 
-    def read_kernel(self) -> None:
-        """Take what the kernel has told so far: it keeps some thousand events."""
-        if self._watch is None:
-            return
-        with self._audit.aside():
-            try:
-                for event in self._watch.read():
-                    self._hear(event)
-            except kernel.CannotWatchError as error:
-                self._notes.add(NoteKind.OBSTACLE, str(error))
+        def start() -> None:
+            self._kernel = KernelWatch(self._used.root, spared=self._used.inside)
+
+        if self._kernel is None and os.environ.get("LOCAL_RANK", "0") == "0":
+            self._watch.hear(start)
 
     @contextlib.contextmanager
     def pause(self) -> Iterator[None]:
         """Within, what this thread does is no work of the program's."""
-        self.read_kernel()
-        with self._audit.aside():
+        self._watch.hear(self._read_kernel)
+        with self._watch.pause():
             yield
-            for event in self._watch.read() if self._watch else ():
-                if not event.is_folder:  # the program may go on in other threads
-                    self._hear(event)
+        self._watch.hear(
+            lambda: self._read_kernel(skips_folders=True)
+        )  # but those of other threads
 
-    def _hear(self, event: kernel.KernelEvent) -> None:
-        if self._used.find_owner(event.path) is not Owner.REPOSITORY:
-            return
-        if event.is_made:
-            self._notes.add(NoteKind.MADE, event.path)
-        elif event.is_changed:
-            self._notes.add(NoteKind.CHANGED, event.path)
-        else:
-            kind = NoteKind.OPENED_FOLDER if event.is_folder else NoteKind.OPENED
-            self._used.note(event.path, kind)
+    def _read_kernel(self, *, skips_folders: bool = False) -> None:
+        """Take what the kernel has told so far: it keeps some thousand events."""
+        for path, mask in self._kernel.read() if self._kernel else ():
+            if self._used.find_owner(path) is not Owner.REPOSITORY:
+                continue
+            if mask & kernel.MOVED:
+                name = self._used.find_name(path)
+                self._notes.add(NoteKind.OBSTACLE, f"{name} was moved or removed while it ran")
+            elif mask & kernel.CHANGED:
+                self._notes.add(NoteKind.CHANGED, path)
+            elif not (skips_folders and mask & kernel.IS_FOLDER):
+                is_folder = mask & kernel.IS_FOLDER
+                self._used.note(path, NoteKind.OPENED_FOLDER if is_folder else NoteKind.OPENED)
 
     def finish(self) -> Program:
         """End the recording, and return what it shows. Raises OSError, ValueError."""
-        self.read_kernel()
-        self._audit.stop()
+        self._watch.hear(self._read_kernel)
+        self._watch.is_over = True
         self._note_modules()
-        opened = self._notes.read()[NoteKind.OPENED]
-        for link in self._watch.links if self._watch else ():
-            target = os.path.realpath(link)
-            if any(f"{path}/".startswith(f"{target}/") for path in opened):
-                self._notes.add(NoteKind.LINK, link)
         for path in kernel.find_mapped_files():
             self._used.note(path, NoteKind.READ)
         if shared := shared_code.find_copies(self._todo):
@@ -111,74 +92,63 @@ class Recording:
                 f"it uses a copy of code of this repository: {shared_code.name_copies(shared)}; "
                 "the copy runs, whatever the checkout holds",
             )
-        self._note_attributes()
-        return self._assemble()
+        notes = self._notes.read()
+        if notes[NoteKind.OPENED].keys() - {*notes[NoteKind.SOURCE], *notes[NoteKind.READ]}:
+            for link in self._kernel.links if self._kernel else ():  # it may have led there
+                self._notes.add(NoteKind.LINK, link, os.readlink(link))
+        # Git changes what it checks out as these files say.
+        used = notes[NoteKind.SOURCE] | notes[NoteKind.READ] | notes[NoteKind.OPENED]
+        for folder in {str(above) for path in used for above in Path(path).parents}:
+            if self._used.find_name(folder) is not None:
+                self._used.note(f"{folder}/.gitattributes", NoteKind.READ)
+        return self._assemble(self._notes.read())
 
     def _note_modules(self) -> None:
-        """Note what is imported, and where imports have looked that no search has told of."""
+        """Note what is imported in another way than by opening its source."""
         for module in [*sys.modules.values()]:
             file = getattr(module, "__dict__", {}).get("__file__")
             if isinstance(file, str) and file.startswith("/"):
                 real = self._used.resolve(file)
                 if not self._notes.has(NoteKind.SOURCE, real):
                     self._used.note(file, NoteKind.READ)
-        for entry in {*sys.path, *sys.path_importer_cache}:
-            path = find_absolute(entry)
-            if path is not None and not os.path.isdir(path):
-                self._used.note(path, NoteKind.READ)
         for finder in sys.meta_path:
             its_module = sys.modules.get(getattr(finder, "__module__", None) or "")
             file = getattr(its_module, "__file__", None)
             if file and self._used.find_owner(self._used.resolve(file)) is Owner.REPOSITORY:
                 self._notes.add(NoteKind.OBSTACLE, "it has a finder of modules of its own")
 
-    def _note_attributes(self) -> None:
-        """Note the files that say how git changes what is used where it checks it out."""
-        notes = self._notes.read()
-        folders = {
-            os.path.dirname(path)
-            for path in notes[NoteKind.SOURCE] | notes[NoteKind.READ] | notes[NoteKind.OPENED]
-        }
-        for folder in {f"{above}" for each in folders for above in (each, *Path(each).parents)}:
-            if self._used.find_name(folder) is not None:
-                self._used.note(f"{folder}/.gitattributes", NoteKind.READ)
-
-    def _assemble(self) -> Program:
-        notes, find_name = self._notes.read(), self._used.find_name
-        blobs, code, outside, obstacles = self._compare_contents(notes)
+    def _assemble(self, notes: dict[NoteKind, dict[str, str]]) -> Program:
+        find_name = self._used.find_name
+        blobs, outside, obstacles = self._compare_contents(notes)
         folders: dict[str, str] = {}
         searches: dict[str, set[str]] = {}
-        for path in notes[NoteKind.SEARCHED] | notes[NoteKind.MISSING]:
+        for path, why in (notes[NoteKind.SEARCHED] | notes[NoteKind.MISSING]).items():
             folder, name = os.path.split(path)
             below = find_name(folder)
-            if below is None:
-                outside[path] = ""
-            else:
+            if below is not None:
                 searches.setdefault(below, set()).add(name)
-        there = {*notes[NoteKind.EXISTS], *self._find_searched(searches, notes)}
-        for path in there:
-            below = find_name(path) or ""
+            elif not why:
+                outside[path] = ""
+        for path in {*notes[NoteKind.EXISTS], *self._find_searched(searches, notes)}:
             if os.path.isdir(path):
-                folders[below] = ""
+                folders[find_name(path) or ""] = ""
             else:
-                blobs.setdefault(below, "")
-        known = notes[NoteKind.LISTED] | notes[NoteKind.IMPORTED_FROM] | notes[NoteKind.MADE]
-        listed = {k: value for k, value in notes[NoteKind.OPENED_FOLDER].items() if k not in known}
-        for path, listing in (listed | notes[NoteKind.LISTED]).items():
+                blobs.setdefault(find_name(path) or "", "")
+        opened = notes[NoteKind.OPENED_FOLDER]
+        opened = {path: opened[path] for path in opened.keys() - notes[NoteKind.IMPORTED_FROM]}
+        for path, listing in (opened | notes[NoteKind.LISTED]).items():
             below = find_name(path)
             if below is None:
                 outside[path] = listing
             else:
                 folders[below] = listing
-        if len(blobs) > _MOST_FILES:
-            obstacles.append(f"it uses {len(blobs):,} files")
-            blobs = {}
-        links = {find_name(link) or "": os.readlink(link) for link in notes[NoteKind.LINK]}
+        imported = map(find_name, notes[NoteKind.SOURCE].keys() - notes[NoteKind.READ].keys())
+        links = {find_name(link) or "": each for link, each in notes[NoteKind.LINK].items()}
         return Program(
             workload=self._todo.workload.id,
             variables=dict(sorted(notes[NoteKind.VARIABLE].items())),
             files=dict(sorted(blobs.items())),
-            code=tuple(sorted(code)),
+            code=tuple(sorted(each for each in imported if each in blobs)),
             folders=dict(sorted(folders.items())),
             links={link: blob(os.fsencode(target)) for link, target in sorted(links.items())},
             searches={folder: tuple(sorted(names)) for folder, names in sorted(searches.items())},
@@ -188,34 +158,28 @@ class Recording:
 
     def _compare_contents(
         self, notes: dict[NoteKind, dict[str, str]]
-    ) -> tuple[dict[str, str], list[str], dict[str, str], list[str]]:
-        """Return the blobs of files, which of them are code, digests of others, and obstacles."""
+    ) -> tuple[dict[str, str], dict[str, str], list[str]]:
+        """Return the blobs of files, the digests of those beyond the root, and obstacles."""
         blobs: dict[str, str] = {}
         outside: dict[str, str] = {}
         obstacles = [*notes[NoteKind.OBSTACLE]]
-        told = notes[NoteKind.SOURCE] | notes[NoteKind.READ]
-        done = told | notes[NoteKind.MADE] | notes[NoteKind.REWRITTEN]
-        opened = {path: state for path, state in notes[NoteKind.OPENED].items() if path not in done}
-        links = notes[NoteKind.LINK]
-        changed = {path for path in notes[NoteKind.CHANGED] if path not in done or path in links}
-        for path, before in (opened | told).items():
+        told = notes[NoteKind.OPENED] | notes[NoteKind.SOURCE] | notes[NoteKind.READ]
+        used = told | notes[NoteKind.EXISTS] | notes[NoteKind.MISSING]
+        changed = notes[NoteKind.CHANGED].keys() & used
+        obstacles += [f"{self._used.find_name(path)} was changed while it ran" for path in changed]
+        for path, before in told.items():
             below = self._used.find_name(path)
             state = contents.find_state(path)
-            if state is None or contents.describe_state(state) != before:
-                changed.add(path)
-                continue
             try:
-                if below is None:
+                if state is None or contents.describe_state(state) != before:
+                    obstacles.append(f"{below or path} was changed while it ran")
+                elif below is None:
                     outside[path] = contents.digest_outside(path)
                 else:
                     blobs[below] = files.compute_blob(Path(path))
             except (OSError, ValueError) as error:
                 obstacles.append(f"{below or path}: {error}")
-        names = [self._used.find_name(path) or path for path in changed]
-        obstacles += [f"{name} was changed while it ran" for name in names]
-        imported = notes[NoteKind.SOURCE].keys() - notes[NoteKind.READ].keys()
-        code = [below for path in imported if (below := self._used.find_name(path)) in blobs]
-        return blobs, [below for below in code if below], outside, obstacles
+        return blobs, outside, obstacles
 
     def _find_searched(
         self, searches: dict[str, set[str]], notes: dict[NoteKind, dict[str, str]]
@@ -231,7 +195,7 @@ class Recording:
 
             with contextlib.suppress(OSError):
                 for entry in contents.find_matches(names, os.listdir(here), read):
-                    if f"{here}/{entry}" not in notes[NoteKind.MADE]:
+                    if f"{here}/{entry}" not in notes[NoteKind.MISSING]:
                         yield f"{here}/{entry}"
 
 

@@ -35,14 +35,15 @@ def record(tmp_path):
 def test_files_folders_links_and_what_is_not_there_are_recorded(record):
     source = f"""
 {HEAD}{PASS}
-import os, pathlib
+import os, pathlib, tempfile
 open("data/read.txt").read()
 os.listdir("data")
 os.path.exists("data/asked.txt"), os.path.exists("data/absent.txt")
 pathlib.Path("other/absent.txt").is_file(), os.path.isdir("other")
 os.path.getsize("data/sized.txt")
-open("made.txt", "w").close()
-open("made.txt").close()
+made = tempfile.mkdtemp() + "/made.txt"
+open(made, "w").close()
+open(made).close()
 open("link/linked.txt").close()
 """
     names = ("read", "asked", "sized", "linked", "alone")
@@ -60,6 +61,7 @@ open("link/linked.txt").close()
     assert program.folders["data"]
     assert program.folders["other"] == ""
     assert program.links == {"link": blob(b"data")}
+    assert not [path for path in program.outside if path.endswith("/made.txt")]
 
 
 def test_what_a_program_does_beyond_files_is_an_obstacle(record):
