@@ -132,16 +132,9 @@ def _has_same_code(program: Program, path: str, tree: Tree, sources: Tree) -> bo
     recorded, new = program.files[path], tree.read(path) or b""
     kept = sources.read(path) if sources.blob(path) == recorded else None
     old = tree.read_object(recorded) if kept is None else kept
-    if not code.is_same_code(old, new, docstrings=False):
-        return False
-    texts = [old, new]
-    texts += [sources.read(each) or b"" for each in program.files if each.endswith(".py")]
-    if any(map(code.shows_lines, texts)):
-        return False
-    own = {step.removesuffix(".py") for each in program.files for step in each.split("/")}
-    return code.is_same_code(old, new, docstrings=True) or not any(
-        code.shows_docstrings(text, own) for text in texts
-    )
+    texts = [sources.read(each) or b"" for each in program.files if each.endswith(".py")]
+    shows_lines = any(map(code.shows_lines, [old, new, *texts]))
+    return code.is_same_code(old, new) and not shows_lines
 
 
 def _find_unchecked(path: str, tree: Tree) -> str:

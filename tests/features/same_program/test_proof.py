@@ -92,48 +92,42 @@ def test_a_file_that_is_gone_and_an_obstacle_differ(project):
 
 
 @pytest.mark.parametrize(
-    ("source", "lines", "docstrings"),
+    ("source", "shows"),
     [
-        (b"import os, re, torch\nfrom numpy import sum", False, False),
-        (b"from . import layers\nimport model.net", False, False),
-        (b"x = f.__doc__", False, True),
-        (b"import cmd", False, True),
-        (b"import unittest", False, True),
-        (b"import xmlrpc.server", False, True),
-        (b"import os, click", False, True),
-        (b"from somebody import things", False, True),
-        (b"repr(f.__code__)", True, False),
-        (b"marshal.dumps(x)", True, False),
-        (b"import faulthandler", True, False),
-        (b"sys._getframe().f_lineno", True, False),
-        (b"inspect.stack(0)", True, False),
-        (b"torch.stack(x)", False, False),
-        (b"logging.Formatter('%(lineno)d')", True, False),
+        (b"import os, re, torch\nfrom numpy import sum", False),
+        (b"x = f.__doc__", False),
+        (b"repr(f.__code__)", True),
+        (b"marshal.dumps(x)", True),
+        (b"import faulthandler", True),
+        (b"sys._getframe().f_lineno", True),
+        (b"inspect.stack(0)", True),
+        (b"torch.stack(x)", False),
+        (b"logging.Formatter('%(lineno)d')", True),
     ],
 )
-def test_what_a_source_may_see_of_itself(source, lines, docstrings):
-    assert code.shows_lines(source) is lines
-    assert code.shows_docstrings(source, {"model"}) is docstrings
+def test_which_sources_may_see_line_numbers(source, shows):
+    assert code.shows_lines(source) is shows
 
 
 @pytest.mark.parametrize(
     ("new", "is_same"),
     [
-        (b"'''Other.'''\ndef f():\n    '''Doc.'''\n    return (1)", True),
-        (b"def f(): return 1", True),
-        (b"def f(): return 1.0", False),
-        (b"def g(): return 1", False),
-        (b"# -*- coding: latin-1 -*-\ndef f(): return 1", True),
-        (b"# -*- coding: unknown -*-\ndef f(): return 1", False),
+        (b"def f():\n    '''Doc.'''\n    return (1)", True),
+        (b"def f():\n    '''Other.'''\n    return 1", False),
+        (b"def f(): return 1", False),
+        (b"def f():\n    'Doc.'\n    return 1.0", False),
+        (b"def g():\n    'Doc.'\n    return 1", False),
+        (b"# -*- coding: latin-1 -*-\ndef f():\n    'Doc.'\n    return 1", True),
+        (b"# -*- coding: unknown -*-\ndef f():\n    'Doc.'\n    return 1", False),
         (b"x = " + b"-" * 100_000 + b"1", False),
         (b"#" * 2**20 + b"\ndef f(): return 1", False),
         (b"\0", False),
     ],
 )
-def test_code_is_compared_without_comments_and_docstrings(new, is_same):
-    old = b"'''Module.'''\ndef f():\n    return 1  # one\n"
+def test_code_is_compared_without_comments(new, is_same):
+    old = b"def f():\n    'Doc.'\n    return 1  # one\n"
 
-    assert code.is_same_code(old, new, docstrings=False) is is_same
+    assert code.is_same_code(old, new) is is_same
 
 
 def test_conditions_and_variables_must_be_those_of_the_record():

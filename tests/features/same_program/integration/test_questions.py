@@ -182,38 +182,29 @@ def add(x):
 
 
 @pytest.mark.parametrize(
-    ("line", "sees_docstrings", "sees_lines"),
+    ("line", "sees_lines"),
     [
-        ("import pytest, torch._dynamo", False, False),
-        ("import torch; torch.compile(model.add, backend='eager')(torch.ones(1))", True, True),
-        ("import warnings; warnings.warn('text')", False, False),
-        ("import pydoc; pydoc.render_doc(model.add)", True, False),
-        ("import inspect; inspect.getsource(model.add)", True, True),
-        ("import traceback; traceback.format_stack()", False, False),
-        ("model.add.__doc__", True, False),
-        ("import msgspec", True, False),
-        ("repr(model.add.__code__)", True, True),
-        ("import sys; repr(sys._getframe())", True, True),
-        ("import inspect; repr(inspect.currentframe())", True, True),
-        ("import dis; dis.dis(model.add)", True, True),
-        ("import tracemalloc; tracemalloc.start()", True, True),
-        ("import warnings; warnings.catch_warnings(record=True)", True, True),
-        ("vars(model)", True, False),
-        ("model.__dict__", True, False),
-        ("import inspect; inspect.getmembers(model)", True, False),
-        ("import os; import click", True, False),
-        ("import importlib; importlib.import_module('click')", True, False),
-        ("import importlib; importlib.import_module('torch.nn')", False, False),
+        ("import pytest, torch._dynamo", False),
+        ("import torch; torch.compile(model.add, backend='eager')(torch.ones(1))", True),
+        ("import warnings; warnings.warn('text')", False),
+        ("import pydoc; pydoc.render_doc(model.add)", False),
+        ("import inspect; inspect.getsource(model.add)", True),
+        ("import traceback; traceback.format_stack()", False),
+        ("repr(model.add.__code__)", True),
+        ("import sys; repr(sys._getframe())", True),
+        ("import inspect; repr(inspect.currentframe())", True),
+        ("import dis; dis.dis(model.add)", True),
+        ("import tracemalloc; tracemalloc.start()", True),
+        ("import warnings; warnings.catch_warnings(record=True)", True),
+        ("import os; import click", False),
     ],
 )
-def test_comments_and_docstrings_count_where_a_program_sees_them(
-    tmp_path, line, sees_docstrings, sees_lines
-):
+def test_docstrings_count_and_comments_where_a_program_sees_them(tmp_path, line, sees_lines):
     body = f"import model\n{line}\ndef outcome():\n    return model.add(1)\n"
     project = recorded(tmp_path, a_workload(body) | {"kit.py": EINX, "model.py": COMMENTED})
     assert project.program.obstacles == ()
 
-    for old, new, is_seen in (("Add.", "Sum.", sees_docstrings), ("# one", "#\n\n", sees_lines)):
+    for old, new, is_seen in (("Add.", "Sum.", True), ("# one", "#\n\n", sees_lines)):
         where = tmp_path / new[0]
         where.mkdir()
         head = project.changed(where, {"model.py": replaced(old, new)})
