@@ -32,28 +32,8 @@ _MARKS = {EntryKind.FOLDER: "/", EntryKind.LINK: "@"}
 # Raise it when a launch does something else with a workload, or a record means something else.
 _BEHAVIOUR = 7
 
-# They say how often and how long the same step runs, or what is made of its times. Any other
-# setting of the protocol counts, also one that is added later.
-HOW_OFTEN = frozenset(
-    {
-        "block_min_s",
-        "launch_spread",
-        "memory_steps",
-        "monitor_hz",
-        "phase_steps",
-        "processes",
-        "statistic",
-        "timed_max_s",
-        "timed_min_blocks",
-        "timed_min_s",
-        "timeout_s",
-        "warmup_max_s",
-        "warmup_min_s",
-        "warmup_min_steps",
-        "warmup_tolerance",
-        "warmup_window",
-    }
-)
+# They say how often a launch is repeated, or what is made of its times.
+OF_RUNS = frozenset({"launch_spread", "processes", "statistic"})
 
 
 def find_difference(
@@ -216,7 +196,7 @@ def digest_conditions(
         "image": environment.image,
         "file": _name_file(Path(workload.file), root),
         "parameters": workload.parameters,
-        "protocol": {name: value for name, value in protocol.items() if name not in HOW_OFTEN},
+        "protocol": {name: value for name, value in protocol.items() if name not in OF_RUNS},
         # By another one no baseline compares. That of a calibration is not the suite's.
         "statistic": workload.protocol.statistic if workload.own_statistic else "",
         "launch": (workload.launch, workload.world_size, workload.slowdown),

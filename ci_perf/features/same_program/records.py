@@ -15,7 +15,7 @@ from ci_perf.features.same_program import proof
 from ci_perf.judging import comparability
 from ci_perf.model.process import Process
 from ci_perf.model.program import Program, SameProgram, Touched, TouchedCode, join_programs
-from ci_perf.model.suite import Plan, PlannedWorkload, Protocol
+from ci_perf.model.suite import Plan, PlannedWorkload
 from ci_perf.model.task import MachineDescription
 from ci_perf.program.tree_sources import FolderTree
 from ci_perf.program.trees import IncomparableError, Tree
@@ -192,7 +192,7 @@ class Records:
             return "the container in suite.toml is not that of the base"
         before = _digest_conditions(known[0], machine, base.plan, Path(base.plan.root))
         now = _digest_conditions(workload, machine, self.plan, Path(self.plan.root))
-        if before != now or not _are_as_long(known[0].protocol, workload.protocol):
+        if before != now:
             return "its settings in suite.toml are not those of the base"
         if not base.dependencies:
             return ""
@@ -221,15 +221,6 @@ def find_variation(processes: Sequence[Process]) -> str:
 def touch(workload: PlannedWorkload, code: TouchedCode, detail: str, *, path: str = "") -> Touched:
     """Say why a workload is measured."""
     return Touched(workload=workload.id, code=code, detail=detail[:_DETAIL_CHARS], path=path)
-
-
-def _are_as_long(base: Protocol, head: Protocol) -> bool:
-    """Whether launches do as many steps: a later one may be of another kind.
-
-    The number of launches, and what a calibration sets, are not the suite's.
-    """
-    kept = {name: getattr(head, name) for name in ("processes", "launch_spread", "statistic")}
-    return msgspec.structs.replace(base, **kept) == head
 
 
 def _digest_conditions(

@@ -88,15 +88,15 @@ CHANGED = {
 
 
 @pytest.mark.parametrize("name", CHANGED)
-def test_a_setting_counts_unless_it_says_how_often(root, name):
+def test_a_setting_counts_unless_it_is_one_of_runs(root, name):
     protocol = msgspec.structs.replace(Protocol(), **{name: CHANGED[name]})
     is_same = digest(root / "base", protocol=protocol) == digest(root / "base")
 
-    assert is_same == (name in proof.HOW_OFTEN)
+    assert is_same == (name in proof.OF_RUNS)
 
 
 def test_settings_that_do_not_count_exist():
-    assert {*Protocol.__struct_fields__} >= proof.HOW_OFTEN
+    assert {*Protocol.__struct_fields__} >= proof.OF_RUNS
 
 
 def test_only_a_statistic_of_the_suite_counts(root):
