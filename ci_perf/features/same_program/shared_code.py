@@ -13,7 +13,7 @@ import sysconfig
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path, PurePath
+from pathlib import Path
 from urllib.parse import unquote
 
 from ci_perf.measuring import module_files
@@ -81,9 +81,9 @@ class CopiedFile:
     name: str
     path: Path
     source_folder: str
-    source: str = ""
-    is_another: bool = False
-    is_build: bool = False
+    source: str
+    is_another: bool
+    is_build: bool
 
 
 def name_copies(copies: list[CopiedFile]) -> str:
@@ -97,203 +97,142 @@ def find_copies(todo: Task) -> list[CopiedFile]:
     All files of such a package count: a module may have gone from `sys.modules`. Nothing is
     imported to find out: what only one side of a pair imports would show in its memory.
     """
-    search = _Search(todo)
-    return [each for package in search.find_packages() for each in search.compare(package)]
-
-
-@dataclass(frozen=True, slots=True)
-class _Package:
-    """Files below a folder, with the names of their modules; pip has them from ``origin``."""
-
-    folder: Path
-    files: dict[str, str]
-    origin: Path | None = None
-
-    @property
-    def tops(self) -> set[str]:
-        """The first parts of the paths."""
-        return {path.partition("/")[0] for path in self.files}
-
-
-class _Search:
-    """Looks for copies of what the checkout of a task has."""
-
-    def __init__(self, todo: Task) -> None:
-        self._todo = todo
-        sides = (todo.root, todo.foreign_root)
-        self._own, *self._others = (Path(real_path(each)) for each in sides if each)
-        committed = [
-            each
-            for each in todo.source_folders
-            if each != "."
-            and _VENDORED.isdisjoint(PurePath(each).parts)
-            and not (self._own / each / "__init__.py").exists()
-        ]
-        self._folders = [*dict.fromkeys([*_USUAL, *committed])]
-        anything: list[object] = [*sys.path]  # programs put there what they like
-        entries = [Path(entry) for entry in anything if isinstance(entry, str)]
-        self._installed = {folder: list(_read_local_packages(folder)) for folder in entries}
-
-    def find_packages(self) -> Iterator[_Package]:
-        """Yield the packages that are copies of what the checkout has, or has had."""
-        for folder, modules in self._find_modules().items():
-            left = dict(modules)
-            for origin, listed in self._installed.get(folder, ()):
-                taken = {path: left.pop(path) for path in [*left] if path in listed}
-                package = _Package(folder, taken, origin)
-                is_from_here = any(map(origin.is_relative_to, (self._own, *self._others)))
-                if taken and (is_from_here or self._has_most(package)):
-                    yield package
-            for top in sorted(_Package(folder, left).tops):
-                taken = {path: name for path, name in left.items() if path.split("/")[0] == top}
-                package = _Package(folder, taken)
-                if self._is_known(package) or not self._find_source_folders(package):
-                    continue
-                owners, names = _find_owners(package), self._read_project_names(package)
-                kept = {
-                    path: name
-                    for path, name in taken.items()
-                    if path not in owners or _normalize(owners[path]) in names
-                }
-                if kept and self._has_most(_Package(folder, kept)):
-                    yield _Package(folder, kept)
-
-    def compare(self, package: _Package) -> Iterator[CopiedFile]:
-        """Yield the files of a copy, each compared with that of the checkout."""
-        folders = self._find_source_folders(package)
-        files = dict(package.files)
-        for place in (self._own / folder for folder in folders):
-            for source in (each for top in package.tops for each in (place / top).rglob("*")):
-                path = str(source.relative_to(place))
-                is_there = source.is_file() and (package.folder / path).is_file()
-                if is_there and not path.endswith(_COMPILED):
-                    files.setdefault(path, path)
-        for path, name in sorted(files.items()):
-            file = package.folder / path
-            if path.startswith("__editable__") or _GENERATED.fullmatch(file.name):
-                continue
-            own = self._find_file(self._own, path, folders)
-            is_own = package.origin is not None and package.origin.is_relative_to(self._own)
-            if path.endswith(_COMPILED):
-                is_another = not (own or is_own) and self._is_translated_from_another(path)
-            elif own:
-                is_another = not _are_equal(file, own)
-            else:
-                is_another = not self._has_equal(self._own, file) and any(
-                    self._find_file(side, path) or self._has_equal(side, file)
-                    for side in self._others
-                )
-            yield CopiedFile(
-                name,
-                file,
-                next(iter(folders), ""),
-                source=str(own.relative_to(self._own)) if own else "",
-                is_another=is_another,
-                is_build=path.endswith(_COMPILED) and not is_own,
-            )
-
-    def _find_modules(self) -> dict[Path, dict[str, str]]:
-        """Return what is imported, and what programs that were started may have imported."""
-        modules: dict[Path, dict[str, str]] = {}
-        for name, file in module_files.files(sys.modules):
-            if path := _find_path(name, file):
-                modules.setdefault(Path(file.removesuffix(f"/{path}")), {})[path] = name
-        for folder, packages in self._installed.items() if _has_started_programs() else ():
-            paths = {path for _, files in packages for path in files if path.endswith(".py")}
-            if INSTALLED.isdisjoint(folder.parts):
-                tops = {each.name for name in self._folders for each in _list(self._own / name)}
-                files = (each for top in tops for each in (folder / top).rglob("*.py"))
-                paths |= {str(each.relative_to(folder)) for each in files}
-            for path in paths:
-                firsts = (self._own / each for each in ("", *self._todo.python_path))
-                if not any((first / path.partition("/")[0]).exists() for first in firsts):
-                    modules.setdefault(folder, {}).setdefault(path, path)
-        return modules
-
-    def _is_known(self, package: _Package) -> bool:
-        """Whether modules are Python's, ours, a checkout's or lie beside the workload.
-
-        What a program that was started may import of the other side is not known elsewhere.
-        """
-        file = Path(real_path(str(package.folder / next(iter(package.files)))))
-        python = (sysconfig.get_path(name) for name in ("stdlib", "platstdlib"))
-        is_imported = all(name != path for path, name in package.files.items())
-        homes = [*map(Path, map(real_path, python)), OURS, self._own]
-        homes += self._others if is_imported else ()
-        committed = [Path(real_path(str(self._own / each))) for each in self._todo.source_folders]
-        is_at_home = any(
-            file.is_relative_to(home) and INSTALLED.isdisjoint(file.relative_to(home).parts)
-            for home in homes
-        )
-        is_neighbour = package.folder == Path(self._todo.workload.file).parent
-        return is_at_home or is_neighbour or Path(real_path(str(package.folder))) in committed
-
-    def _has_most(self, package: _Package) -> bool:
-        """Whether the checkout has more than half; a single module, where projects have theirs."""
-        folders = self._find_source_folders(package)
-        paths = [path for path in package.files if not path.endswith(_COMPILED)]
-        held = [path for path in paths if self._find_file(self._own, path, folders)]
-        is_single = not any("/" in path for path in paths)
-        return 2 * len(held) > len(paths) and not (is_single and folders[0] not in _USUAL)
-
-    def _find_source_folders(self, package: _Package) -> list[str]:
-        """Return the folders of the checkout that have a package, the one with most of it first."""
-        folders = [*self._folders]
-        for side in (self._own, *self._others):
-            if package.origin and package.origin.is_relative_to(side):
-                below = package.origin.relative_to(side)
-                folders += [str(below / each) for each in _USUAL]
-        names = dict.fromkeys("" if folder == "." else folder for folder in folders)
-        counts = {
-            folder: sum((self._own / folder / path).is_file() for path in package.files)
-            for folder in names
+    own, *others = (Path(real_path(each)) for each in (todo.root, todo.foreign_root) if each)
+    committed = [each for each in todo.source_folders if not (own / each / "__init__.py").exists()]
+    sources = [each for each in committed if _VENDORED.isdisjoint(Path(each).parts)]
+    folders = [*dict.fromkeys([*_USUAL, *sources])]
+    projects = [own / each / name for each in folders for name in _PROJECT_FILES]
+    texts = [file.read_text(errors="replace") for file in projects if file.is_file()]
+    names = {_normalize(name) for text in texts for name in _NAME.findall(text)}
+    # Python's files, ours, and those of a checkout or beside the workload are no copies.
+    python = (sysconfig.get_path(name) for name in ("stdlib", "platstdlib"))
+    homes = [*map(Path, map(real_path, python)), OURS, own]
+    beside = {Path(todo.workload.file).parent, *(Path(real_path(str(own / f))) for f in committed)}
+    copies: list[CopiedFile] = []
+    for entry, modules in _find_modules(todo, own, folders).items():
+        left = dict(modules)
+        is_known = any(_find_file(own, path, folders) for path in left)
+        for name, origin, listed in _read_distributions(entry, from_anywhere=is_known):
+            taken = {path: left.pop(path) for path in [*left] if path in listed}
+            if origin or name in names:  # projects vendor packages of others
+                copies += _compare(entry, taken, folders, own, others, origin)
+        # What a program that was started may import of the other side nobody else sees.
+        unnoted = {
+            path: name
+            for path, name in (left if entry not in beside else {}).items()
+            if not _is_below(entry / path, homes if path == name else [*homes, *others])
         }
-        return sorted(filter(counts.get, counts), key=lambda folder: -counts[folder])
-
-    def _find_file(self, side: Path, path: str, folders: list[str] | None = None) -> Path | None:
-        files = (side / folder / path for folder in folders or self._folders)
-        return next((file for file in files if file.is_file()), None)
-
-    def _has_equal(self, side: Path, file: Path) -> bool:
-        """Whether a side has such a file in whatever folder: a build may copy any."""
-        folders = ("", *self._todo.source_folders)
-        return any(_are_equal(side / folder / file.name, file) for folder in folders)
-
-    def _is_translated_from_another(self, path: str) -> bool:
-        """Whether the sides differ in the Python source of a compiled module."""
-        source = str(PurePath(path).with_name(f"{PurePath(path).name.partition('.')[0]}.py"))
-        own = self._find_file(self._own, source)
-        others = [self._find_file(side, source) for side in self._others]
-        return own is not None and any(each and not _are_equal(own, each) for each in others)
-
-    def _read_project_names(self, package: _Package) -> set[str]:
-        """Return what the project of a package may call itself."""
-        folders = [self._own / each for each in ("", *self._find_source_folders(package))]
-        files = [each / name for each in folders for name in _PROJECT_FILES]
-        texts = (file.read_text(errors="replace") for file in files if file.is_file())
-        return {_normalize(name) for text in texts for name in _NAME.findall(text)}
+        for top in sorted({path.partition("/")[0] for path in unnoted}):
+            taken = {path: unnoted[path] for path in unnoted if path.partition("/")[0] == top}
+            copies += _compare(entry, taken, folders, own, others, None)
+    return copies
 
 
-def _read_local_packages(folder: Path) -> Iterator[tuple[Path, set[str]]]:
-    """Yield what pip has installed in a folder from this machine: from where, and the files."""
-    for note in folder.glob("*.dist-info/direct_url.json"):
+def _compare(
+    entry: Path,
+    modules: dict[str, str],
+    folders: list[str],
+    own: Path,
+    others: list[Path],
+    origin: Path | None,
+) -> Iterator[CopiedFile]:
+    """Yield the files of a package, each compared with that of the checkout, if it is a copy.
+
+    That of a side is one. Of any other, the checkout must have more than half of the modules; a
+    single module it must have where projects have theirs.
+    """
+    for side in (own, *others):
+        if origin and origin.is_relative_to(side):
+            below = str(origin.relative_to(side))
+            folders = [*folders, *(f"{below}/{each}" for each in _USUAL)]
+    counts = {each: sum((own / each / path).is_file() for path in modules) for each in folders}
+    best = max(folders, key=lambda each: counts[each])
+    sources = [path for path in modules if not path.endswith(_COMPILED)]
+    is_single = not any("/" in path for path in sources)
+    has_most = 2 * counts[best] > len(sources) and not (is_single and best not in _USUAL)
+    is_own, is_of_other = _is_below(origin, [own]), _is_below(origin, others)
+    if not modules or not (has_most or is_own or is_of_other):
+        return
+    files = dict(modules)
+    for top in {path.partition("/")[0] for path in modules} if counts[best] else ():
+        for source in (own / best / top).rglob("*"):
+            path = str(source.relative_to(own / best))
+            if source.is_file() and (entry / path).is_file() and not path.endswith(_COMPILED):
+                files.setdefault(path, path)
+    for path, name in sorted(files.items()):
+        if path.startswith("__editable__") or _GENERATED.fullmatch(path.rpartition("/")[2]):
+            continue
+        is_build = path.endswith(_COMPILED)
+        source_path = f"{path.partition('.')[0]}.py" if is_build else path
+        here = _find_file(own, source_path, [best, *folders])
+        there = [found for side in others if (found := _find_file(side, source_path, folders))]
+        if is_build:
+            is_another = bool(here) and not all(_are_equal(here, each) for each in there)
+        else:
+            is_another = not _are_equal(here, entry / path) if here else bool(there or is_of_other)
+        yield CopiedFile(
+            name,
+            entry / path,
+            best,
+            source=str(here.relative_to(own)) if here and not is_build else "",
+            is_another=is_another and not (is_build and is_own),
+            is_build=is_build and not is_own,
+        )
+
+
+def _find_modules(todo: Task, own: Path, folders: list[str]) -> dict[Path, dict[str, str]]:
+    """Return what is imported, and what programs that were started may have imported."""
+    modules: dict[Path, dict[str, str]] = {}
+    for name, file in module_files.files(sys.modules):
+        for stem in (name.replace(".", "/"), f"{name.replace('.', '/')}/__init__"):
+            above, _, suffix = file.rpartition(f"/{stem}.")
+            if above and "/" not in suffix:  # else the file has another name than its module
+                modules.setdefault(Path(above), {})[f"{stem}.{suffix}"] = name
+    anything: list[object] = [*sys.path] if _has_started_programs() else []
+    firsts = [own / each for each in ("", *todo.python_path)]
+    for entry in (Path(each) for each in anything if isinstance(each, str)):
+        local = _read_distributions(entry, from_anywhere=False)
+        paths = {path for _, _, listed in local for path in listed if path.endswith(".py")}
+        if INSTALLED.isdisjoint(entry.parts):
+            tops = {each.name for folder in folders for each in (own / folder).glob("*")}
+            found = (each for top in tops for each in (entry / top).rglob("*.py"))
+            paths |= {str(each.relative_to(entry)) for each in found}
+        for path in paths:
+            if not any((first / path.partition("/")[0]).exists() for first in firsts):
+                modules.setdefault(entry, {}).setdefault(path, path)
+    return modules
+
+
+def _read_distributions(
+    folder: Path, *, from_anywhere: bool
+) -> Iterator[tuple[str, Path | None, set[str]]]:
+    """Yield name, origin and files of what pip has installed in a folder.
+
+    The origin is a folder of this machine; unless `from_anywhere`, nothing else is of interest.
+    """
+    for metadata in folder.glob("*.dist-info"):
         with suppress(OSError, ValueError, AttributeError):
-            url = str(json.loads(note.read_text()).get("url"))
-            if url.startswith("file://"):
-                lines = (note.parent / "RECORD").read_text().splitlines()
-                origin = Path(real_path(unquote(url.removeprefix("file://"))))
-                yield origin, {line.partition(",")[0] for line in lines}
+            note = metadata / "direct_url.json"
+            url = str(json.loads(note.read_text()).get("url")) if note.exists() else ""
+            origin = url.removeprefix("file://") if url.startswith("file://") else None
+            if origin or from_anywhere:
+                lines = (metadata / "RECORD").read_text().splitlines()
+                files = {line.partition(",")[0] for line in lines}
+                place = Path(real_path(unquote(origin))) if origin else None
+                yield _normalize(metadata.name.partition("-")[0]), place, files
 
 
-def _find_owners(package: _Package) -> dict[str, str]:
-    """Return the names of the installed packages that have some of these files, by file."""
-    owners: dict[str, str] = {}
-    for metadata in package.folder.glob("*.dist-info"):
-        with suppress(OSError, ValueError):
-            text = f"\n{(metadata / 'RECORD').read_text()}"
-            name = metadata.name.partition("-")[0]
-            owners |= {file: name for file in package.files if f"\n{file}," in text}
-    return owners
+def _find_file(side: Path, path: str, folders: list[str]) -> Path | None:
+    return next((side / f / path for f in folders if (side / f / path).is_file()), None)
+
+
+def _is_below(file: Path | None, folders: list[Path]) -> bool:
+    """Whether a file lies in a folder, and not in packages that are installed there."""
+    real = Path(real_path(str(file or "/")))
+    return any(
+        real.is_relative_to(each) and INSTALLED.isdisjoint(real.relative_to(each).parts)
+        for each in folders
+    )
 
 
 def _find_code_of_other_side(todo: Task) -> list[tuple[str, Path]]:
@@ -303,20 +242,17 @@ def _find_code_of_other_side(todo: Task) -> list[tuple[str, Path]]:
     """
     if not todo.foreign_root:
         return []
-    foreign, root = Path(real_path(todo.foreign_root)), Path(real_path(todo.root))
+    foreign = Path(real_path(todo.foreign_root))
     workloads = Path(real_path(todo.workload.file)).parent
     # Where one lies in the other, the inner one is the more precise.
-    inside = [root, OURS, Path(real_path(sys.prefix)), Path(real_path(sys.base_prefix))]
-    exempt = [each for each in inside if each != foreign and each.is_relative_to(foreign)]
-    if not foreign.is_relative_to(workloads):
-        exempt.append(workloads)
+    places = map(Path, map(real_path, (todo.root, str(OURS), sys.prefix, sys.base_prefix)))
+    exempt = [each for each in (*places, workloads) if each != foreign and foreign in each.parents]
     return [
         (name, Path(file))
         for name, file in module_files.imported(sys.modules)
-        if Path(file).is_relative_to(foreign)
+        if _is_below(Path(file), [foreign])
         and not any(map(Path(file).is_relative_to, exempt))
         and Path(file).parent != workloads
-        and INSTALLED.isdisjoint(Path(file).relative_to(foreign).parts)
     ]
 
 
@@ -329,24 +265,9 @@ def _has_started_programs() -> bool:
     return False
 
 
-def _find_path(name: str, file: str) -> str:
-    """Return the end of a module's file that its name spells; empty where it spells another one."""
-    parts, last = name.split("."), PurePath(file).name
-    if last.partition(".")[0] != "__init__":
-        *parts, stem = parts
-        if last.partition(".")[0] != stem:
-            return ""
-    path = "/".join((*parts, last))
-    return path if file.startswith("/") and file.endswith(f"/{path}") else ""
-
-
-def _list(folder: Path) -> list[Path]:
-    return [*folder.iterdir()] if folder.is_dir() else []
-
-
-def _are_equal(first: Path, second: Path) -> bool:
+def _are_equal(first: Path | None, second: Path) -> bool:
     try:
-        return first.read_bytes() == second.read_bytes()
+        return first is not None and first.read_bytes() == second.read_bytes()
     except OSError:  # in an archive
         return False
 
