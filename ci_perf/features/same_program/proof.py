@@ -22,7 +22,7 @@ from ci_perf.model.program import (
     blob,
     digest,
 )
-from ci_perf.model.suite import PlannedWorkload, Setup
+from ci_perf.model.suite import Plan, PlannedWorkload
 from ci_perf.program.trees import EntryKind, IncomparableError, Tree, joined
 from ci_perf.version import __version__
 
@@ -174,12 +174,7 @@ def digest_inputs(tree: Tree, patterns: Iterable[str]) -> dict[str, str]:
 
 
 def digest_conditions(
-    environment: Environment,
-    workload: PlannedWorkload,
-    *,
-    root: Path,
-    python_path: tuple[str, ...] = (),
-    setup: Setup = Setup(),  # noqa: B008  frozen
+    environment: Environment, workload: PlannedWorkload, plan: Plan, root: Path
 ) -> str:
     """Return the digest of a machine, its software and image, and how a workload is launched.
 
@@ -188,30 +183,23 @@ def digest_conditions(
     name, its load, and the amount of its memory, which no two boots report alike. Raises OSError
     where the file of a shipped workload cannot be read.
     """
+    # The record holds what is in a file below the root, but not in one that ships with ci-perf.
+    file, top = Path(os.path.realpath(workload.file)), os.path.realpath(root)
+    is_ours = file.is_relative_to(top)
     protocol = msgspec.structs.asdict(workload.protocol)
     facts = {
         "behaviour": (_BEHAVIOUR, __version__),
         "machine": environment.hard,
         "software": environment.soft,
         "image": environment.image,
-        "file": _name_file(Path(workload.file), root),
+        "file": str(file.relative_to(top)) if is_ours else blob(file.read_bytes()),
         "parameters": workload.parameters,
         "protocol": {name: value for name, value in protocol.items() if name not in OF_RUNS},
         # By another one no baseline compares. That of a calibration is not the suite's.
         "statistic": workload.protocol.statistic if workload.own_statistic else "",
         "launch": (workload.launch, workload.world_size, workload.slowdown),
         "inputs": workload.inputs,
-        "python_path": python_path,
-        "setup": setup.command,
+        "python_path": plan.python_path,
+        "setup": plan.setup.command,
     }
     return digest(msgspec.json.encode(facts, order="sorted"))
-
-
-def _name_file(path: Path, root: Path) -> str:
-    """Name the workload's file: another one may get its name in suite.toml.
-
-    The record holds what is in a file below the root, but not in one that ships with ci-perf.
-    """
-    real = Path(os.path.realpath(path))
-    top = Path(os.path.realpath(root))
-    return str(real.relative_to(top)) if real.is_relative_to(top) else blob(real.read_bytes())

@@ -97,31 +97,23 @@ class Records:
     base: BaseSide | None
     believes_cache: bool = True
 
-    def find_answer(self, workload: PlannedWorkload, machine: MachineDescription) -> Answer | None:
-        """Answer by a record that there is; `None` if only a new one of the base could tell."""
+    def find_answer(self, workload: PlannedWorkload, machine: MachineDescription) -> Answer:
+        """Answer by a record that there is; "not_recorded" if only a new one could tell."""
         if self.base is None:
             return touch(workload, "asked", "everything was to be measured")
         if reason := self._find_other_settings(workload, machine, self.base):
             return touch(workload, "conditions", reason)
-        obstacle: Touched | None = None
+        obstacle, why = None, ""
         for program in self._read_records(workload, machine):
-            if self.explain_misfit(workload, machine, program):
+            if misfit := self._explain_misfit(workload, machine, program, self.base.tree):
+                why = why or f": {misfit}"
                 continue
             answer = self.compare(workload, program)
             if isinstance(answer, SameProgram) or answer.code != "obstacle":
                 return answer
             obstacle = obstacle or answer
-        return obstacle
-
-    def explain_absence(self, workload: PlannedWorkload, machine: MachineDescription) -> Touched:
-        """Say why no record holds for the base, where none does."""
-        reasons = (
-            self.explain_misfit(workload, machine, program)
-            for program in self._read_records(workload, machine)
-        )
-        why = next(reasons, "")
-        detail = f"no record of the base's program holds here{f': {why}' if why else ''}"
-        return touch(workload, "not_recorded", detail)
+        detail = f"no record of the base's program holds here{why}"
+        return obstacle or touch(workload, "not_recorded", detail)
 
     def compare(self, workload: PlannedWorkload, program: Program) -> Answer:
         """Compare the head with a record that holds for the base."""
@@ -153,23 +145,29 @@ class Records:
             obstacles = (*obstacles, str(error))
         complete = msgspec.structs.replace(
             program,
-            conditions=_digest_conditions(workload, machine, self.plan, root),
+            conditions=proof.digest_conditions(machine.environment, workload, self.plan, root),
             inputs=inputs,
             obstacles=obstacles,
         )
         self.cache.keep(complete)
         return complete
 
-    def explain_misfit(
-        self, workload: PlannedWorkload, machine: MachineDescription, program: Program
+    def _explain_misfit(
+        self,
+        workload: PlannedWorkload,
+        machine: MachineDescription,
+        program: Program,
+        base: Tree,
     ) -> str:
         """Say why a record does not describe the base as it is, here and now; "" if it does."""
-        wanted = _digest_conditions(workload, machine, self.plan, Path(self.plan.root))
+        wanted = proof.digest_conditions(
+            machine.environment, workload, self.plan, Path(self.plan.root)
+        )
         if why := proof.find_other_condition(program, wanted, machine.variables):
             return why
         # An obstacle makes it prove nothing; it describes the base all the same.
         plain = msgspec.structs.replace(program, obstacles=())
-        difference = proof.find_difference(plain, self.base.tree) if self.base else None
+        difference = proof.find_difference(plain, base)
         return difference[1] if difference else ""
 
     def _read_records(
@@ -190,8 +188,10 @@ class Records:
             return "the suite of the base has no such workload"
         if base.plan.container != self.plan.container:
             return "the container in suite.toml is not that of the base"
-        before = _digest_conditions(known[0], machine, base.plan, Path(base.plan.root))
-        now = _digest_conditions(workload, machine, self.plan, Path(self.plan.root))
+        before, now = (
+            proof.digest_conditions(machine.environment, each, plan, Path(plan.root))
+            for each, plan in ((known[0], base.plan), (workload, self.plan))
+        )
         if before != now:
             return "its settings in suite.toml are not those of the base"
         if not base.dependencies:
@@ -221,15 +221,3 @@ def find_variation(processes: Sequence[Process]) -> str:
 def touch(workload: PlannedWorkload, code: TouchedCode, detail: str, *, path: str = "") -> Touched:
     """Say why a workload is measured."""
     return Touched(workload=workload.id, code=code, detail=detail[:_DETAIL_CHARS], path=path)
-
-
-def _digest_conditions(
-    workload: PlannedWorkload, machine: MachineDescription, plan: Plan, root: Path
-) -> str:
-    return proof.digest_conditions(
-        machine.environment,
-        workload,
-        root=root,
-        python_path=plan.python_path,
-        setup=plan.setup,
-    )

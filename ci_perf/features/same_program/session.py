@@ -31,7 +31,7 @@ class SessionPrograms:
         """Ask what is known; pairs of this very commit have proven a change of those in `moved`."""
         self._machine = machine
         self._records = records
-        self._answers: dict[str, Answer | None] = {}
+        self._answers: dict[str, Answer] = {}
         for workload in workloads:
             self._answers[workload.id] = (
                 touch(workload, "obstacle", _MOVED)
@@ -60,7 +60,7 @@ class SessionPrograms:
 
     def find_unknown(self) -> set[str]:
         """Name the workloads of which only a launch of the base could tell."""
-        return {name for name, answer in self._answers.items() if answer is None}
+        return {answer.workload for answer in self.touched if answer.code == "not_recorded"}
 
     def note_base(
         self, workload: PlannedWorkload, base: Task | None, outcome: Outcome | None

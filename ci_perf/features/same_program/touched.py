@@ -51,10 +51,7 @@ def find_touched(options: MeasureOptions, *, notify: Notify) -> TouchedWorkloads
             cache=RecordCache(plan.suite, notify),
             base=BaseSide(tree=base, plan=before, dependencies=dependencies.changed(start)),
         )
-        answers = [
-            records.find_answer(workload, machine) or records.explain_absence(workload, machine)
-            for workload in records.plan.workloads
-        ]
+        answers = [records.find_answer(each, machine) for each in records.plan.workloads]
     return TouchedWorkloads(
         suite=plan.suite,
         base=start.commit,

@@ -7,6 +7,7 @@ import pytest
 
 from ci_perf.features.same_program import proof
 from ci_perf.model.suite import PlannedWorkload, Protocol, Setup
+from tests.plans import a_plan
 from tests.runs import GPU, an_environment, an_image
 
 
@@ -34,9 +35,8 @@ def digest(root, *, environment=None, python_path=(), setup="", **workload):
     return proof.digest_conditions(
         environment or an_environment(),
         a_workload(root, **workload),
-        root=root,
-        python_path=python_path,
-        setup=Setup(command=setup),
+        a_plan(python_path=python_path, setup=Setup(command=setup)),
+        root,
     )
 
 
