@@ -41,7 +41,7 @@ class KernelWatch:
             mask = CHANGED | MOVED | OPEN
             number: int = library.inotify_add_watch(self._handle, os.fsencode(folder), mask)
             if number < 0 or len(self._folders) > _MOST_FOLDERS:
-                reason = f"inotify cannot watch {len(self._folders):,} folders and more"
+                reason = "inotify cannot watch all folders (fs.inotify.max_user_watches)"
                 raise OSError(ctypes.get_errno(), reason)
             self._folders[number] = folder
             with contextlib.suppress(OSError):

@@ -90,10 +90,7 @@ def _find_in_files(program: Program, tree: Tree, sources: Tree) -> Iterator[tupl
 
 def _find_new(program: Program, tree: Tree) -> Iterator[tuple[str, str]]:
     """Find what is there now, and would be found by a search that the record has."""
-    known = set()
-    for path in (*program.files, *program.links, *program.folders, *program.searches):
-        steps = path.split("/")
-        known |= {"/".join(steps[:depth]) for depth in range(1, len(steps) + 1)}
+    known = {*program.files, *program.links, *program.folders}
     for folder, names in program.searches.items():
         entry = tree.find_entry(folder)
         if entry is None or entry.kind is not EntryKind.FOLDER:

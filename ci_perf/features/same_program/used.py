@@ -43,6 +43,7 @@ class UsedPaths:
         self._workloads = f"{os.path.dirname(os.path.realpath(todo.workload.file))}/"
         # Paths as the program spells them of which all is noted: its steps ask for them again.
         self.settled: set[str] = set()
+        self._resolved = {"": "/"}  # folders
 
     def is_installed(self, path: object) -> bool:
         """Whether a path is that of an installed package at first sight: most are."""
@@ -70,17 +71,26 @@ class UsedPaths:
 
     def resolve(self, path: str) -> str:
         """Return a path without links, and note the links of the repository on it."""
-        real = "/"
-        for step in path.split("/"):
-            if step in {"", "."}:
-                continue
-            real = os.path.dirname(real) if step == ".." else os.path.join(real, step)
-            if os.path.islink(real):
-                target = os.readlink(real)
-                if self.find_owner(real) is Owner.REPOSITORY:
-                    self.notes.add(NoteKind.LINK, real, target)
-                real = self.resolve(os.path.join(os.path.dirname(real), target))
-        return real
+        folder, _, step = path.rpartition("/")
+        if folder not in self._resolved:
+            self._resolved[folder] = self.resolve(folder)
+        above = self._resolved[folder]
+        if step in {"", "."}:
+            return above
+        if step == "..":
+            return os.path.dirname(above)
+        real = os.path.join(above, step)
+        if not os.path.islink(real):
+            return real
+        target = os.readlink(real)
+        if self.find_owner(real) is Owner.REPOSITORY:
+            self.notes.add(NoteKind.LINK, real, target)
+        return self.resolve(os.path.join(above, target))
+
+    def forget_names(self) -> None:
+        """Look anew at what is known of paths: one of them leads to another file from now on."""
+        self.settled.clear()
+        self._resolved = {"": "/"}
 
     def note(self, path: str, kind: NoteKind) -> None:
         """Note that a path is used. What was not there when it was first used is no input."""

@@ -152,9 +152,9 @@ class Watch:
             self._used.notes.add(NoteKind.OBSTACLE, f"it opens a socket, to {address!r:.100}")
 
     def _note_name(self, event: str, arguments: tuple[Any, ...]) -> None:
+        self._used.forget_names()
         if event in _NEW_NAMES:
             source, target, *folders = arguments
-            self._used.settled.clear()
             if event != "os.symlink":  # links are followed when they are used
                 self._note_path(source, folders[0], NoteKind.READ)
             self._note_path(target, folders[-1], NoteKind.MADE)

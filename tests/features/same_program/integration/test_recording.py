@@ -1,10 +1,14 @@
 """What a launch records of the files that it uses: small projects, one process each."""
 
 import os
+import shutil
+import threading
+from pathlib import Path
 
 import msgspec
 import pytest
 
+import ci_perf
 from ci_perf.features.same_program import proof
 from ci_perf.launch.local import LocalLauncher
 from ci_perf.model.program import blob
@@ -113,6 +117,47 @@ def step():
     assert program.obstacles == ()
     assert set(program.files) == {"it.py", *files}
     assert program.code == ("it.py", "late.py")
+
+
+def test_an_installed_ci_perf_records_what_a_forked_child_uses(record, tmp_path):
+    site = tmp_path / "venv/site-packages"
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(Path(ci_perf.__file__).parent, site / "ci_perf", ignore=ignored)
+    source = f"""
+{HEAD}
+import os
+def step():
+    if os.fork() == 0:
+        open("child.txt").read()
+        os._exit(0)
+    os.wait()
+"""
+    files, environment = {"child.txt": "1"}, {"PYTHONPATH": str(site)}
+
+    program = record(source + BUILD, files=files, environment=environment)
+
+    assert program.obstacles == ()
+    assert set(program.files) == {"it.py", "child.txt"}
+
+
+def test_a_log_that_another_program_writes_into_the_repository_is_no_input(record, tmp_path):
+    log, is_over = tmp_path / "repository/check.log", threading.Event()
+    log.parent.mkdir()
+
+    def write(file):
+        while not is_over.wait(0.01):
+            file.write("line")
+            file.flush()
+
+    with log.open("w") as file:
+        thread = threading.Thread(target=write, args=(file,))
+        thread.start()
+        program = record(HEAD + PASS + BUILD)
+        is_over.set()
+        thread.join()
+
+    assert program.obstacles == ()
+    assert set(program.files) == {"it.py"}
 
 
 @pytest.mark.parametrize(
