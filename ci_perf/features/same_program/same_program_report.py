@@ -45,7 +45,10 @@ def render_notice(comparison: Comparison) -> Phrase:
 def render_notes(comparison: Comparison) -> list[Phrase]:
     """Say why workloads were launched, where sameness was asked for."""
     reasons = [answer for answer in comparison.touched if answer.code != "asked"]
-    said = [_render_reason(answer) for answer in reasons[:_MAX_TOUCHED]]
+    said: list[Phrase] = [
+        (answer.workload, Words(" was measured: "), Sentence(answer.detail))
+        for answer in reasons[:_MAX_TOUCHED]
+    ]
     more = len(reasons) - len(said)
     return [*said, (Words(f"{more:,} further workloads were measured."),)] if more else said
 
@@ -53,10 +56,6 @@ def render_notes(comparison: Comparison) -> list[Phrase]:
 def is_same_program(row: object) -> bool:
     """Whether a row is of a workload that was not launched."""
     return isinstance(row, Uncompared) and row.code in _CODES
-
-
-def _render_reason(answer: Touched) -> Phrase:
-    return (answer.workload, Words(" was measured: "), Sentence(answer.detail))
 
 
 def build_touched_page(workloads: TouchedWorkloads) -> Page:
@@ -75,21 +74,18 @@ def build_touched_page(workloads: TouchedWorkloads) -> Page:
     )
     if not answers:
         return (title,)
-    if any(answer.code == "not_recorded" for answer in workloads.touched):
-        return (title, table, _render_how_to_record(workloads.base))
-    return (title, table)
-
-
-def _render_how_to_record(base: str) -> Phrase:
-    return (
+    if all(answer.code != "not_recorded" for answer in workloads.touched):
+        return (title, table)
+    how_to_record: Phrase = (
         Words("Not recorded: "),
-        f"ci-perf check --against {base[:12]}",
+        f"ci-perf check --against {workloads.base[:12]}",
         Words(" records it on this machine. To share records, commit what "),
         "ci-perf run",
         Words(" and "),
         "ci-perf accept",
         Words(" write on the default branch."),
     )
+    return (title, table, how_to_record)
 
 
 def _build_row(answer: SameProgram | Touched) -> tuple[str, str, str]:
