@@ -107,7 +107,10 @@ def find_copies(todo: Task) -> list[CopiedFile]:
     # Python's files, ours, and those of a checkout or beside the workload are no copies.
     python = (sysconfig.get_path(name) for name in ("stdlib", "platstdlib"))
     homes = [*map(Path, map(real_path, python)), OURS, own]
-    beside = {Path(todo.workload.file).parent, *(Path(real_path(str(own / f))) for f in committed)}
+    neighbours = {
+        Path(todo.workload.file).parent,
+        *(Path(real_path(str(own / f))) for f in committed),
+    }
     copies: list[CopiedFile] = []
     for entry, modules in _find_modules(todo, own, folders).items():
         left = dict(modules)
@@ -119,7 +122,7 @@ def find_copies(todo: Task) -> list[CopiedFile]:
         # What a program that was started may import of the other side nobody else sees.
         unnoted = {
             path: name
-            for path, name in (left if entry not in beside else {}).items()
+            for path, name in (left if entry not in neighbours else {}).items()
             if not _is_below(entry / path, homes if path == name else [*homes, *others])
         }
         for top in sorted({path.partition("/")[0] for path in unnoted}):
@@ -165,7 +168,7 @@ def _compare(
         is_build = path.endswith(_COMPILED)
         source_path = f"{path.partition('.')[0]}.py" if is_build else path
         here = _find_file(own, source_path, [best, *folders])
-        there = [found for side in others if (found := _find_file(side, source_path, folders))]
+        there = [file for side in others if (file := _find_file(side, source_path, folders))]
         if is_build:
             is_another = bool(here) and not all(_are_equal(here, each) for each in there)
         else:
@@ -195,8 +198,8 @@ def _find_modules(todo: Task, own: Path, folders: list[str]) -> dict[Path, dict[
         paths = {path for _, _, listed in local for path in listed if path.endswith(".py")}
         if INSTALLED.isdisjoint(entry.parts):
             tops = {each.name for folder in folders for each in (own / folder).glob("*")}
-            found = (each for top in tops for each in (entry / top).rglob("*.py"))
-            paths |= {str(each.relative_to(entry)) for each in found}
+            copies = (each for top in tops for each in (entry / top).rglob("*.py"))
+            paths |= {str(each.relative_to(entry)) for each in copies}
         for path in paths:
             if not any((first / path.partition("/")[0]).exists() for first in firsts):
                 modules.setdefault(entry, {}).setdefault(path, path)
