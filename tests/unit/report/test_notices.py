@@ -14,6 +14,7 @@ from tests.unit.report.parts import a_cleared
 MINUS = "\N{MINUS SIGN}"
 OLD, NEW = "pytorch@sha256:417bd75df636", "pytorch@sha256:6acf597eeb8e"
 MAY_HIDE = "This may explain, or hide, a change"
+BY_HISTORY = f"{MAY_HIDE} that only the history shows."
 TORCH = {"torch": ("2.12.0", "2.13.0")}
 
 
@@ -67,10 +68,7 @@ def test_what_pairs_cleared_is_named_where_it_could_have_failed_the_job(rows, mo
         ),
         (
             {"packages": ("0" * 16, "1" * 16)},
-            [
-                "⚠️ The environment differs: other installed packages. "
-                f"{MAY_HIDE} that only the history shows."
-            ],
+            [f"⚠️ The environment differs: other installed packages. {BY_HISTORY}"],
         ),
     ],
     ids=["nothing", "another image", "an image", "packages"],
