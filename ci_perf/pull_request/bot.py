@@ -255,7 +255,7 @@ def _fetch(client: Client, pull: PullRequest, run: int, artifact: str, notify: N
     """Return the run in an artifact. Raises RefusedError where it measured another commit."""
     measured = fetch.fetch_run(client, run, artifact)
     trust.check_source(measured, pull.head.sha, fetch.label(run, artifact))
-    trusted = trust.drop_claims(client, measured, base=pull.base.sha)
-    for note in trusted.notes:
+    trusted, notes = trust.drop_claims(client, measured, base=pull.base.sha)
+    for note in notes:
         notify("".join(note))
-    return trusted.run
+    return trusted
