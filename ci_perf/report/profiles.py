@@ -22,8 +22,6 @@ _LOSSES_INTRODUCTION = Words(
     "Losses of the first steps, in the first process of each workload. `fingerprint_steps` in "
     "suite.toml says how many steps are recorded."
 )
-# The heading of a column, and the losses below it.
-_Column = tuple[str, tuple[float, ...]]
 
 
 def fold(profiles: Sequence[Profile], *, shown: int) -> Iterator[Fold]:
@@ -123,38 +121,26 @@ def losses(runs: Sequence[tuple[str, Run]]) -> Page:
 
     `runs` are pairs of a word for the headings, empty for a single run, and the run.
     """
-    columns: dict[str, dict[str, list[_Column]]] = {}
-    without: list[str] = []
+    columns: dict[str, dict[str, dict[str, tuple[float, ...]]]] = {}
+    without: dict[str, None] = {}
     for side, run in runs:
         for workload in run.measured:
             name, _, variant = workload.workload.partition(".")
             if noted := workload.processes[0].fingerprint.losses:
                 heading = " ".join(filter(None, (variant or name, side)))
-                columns.setdefault(name, {}).setdefault(variant, []).append((heading, noted))
+                columns.setdefault(name, {}).setdefault(variant, {})[heading] = noted
             else:
-                without.append(workload.workload)
-    tables = [
-        part
-        for name, variants in columns.items()
-        for part in _titled(name, [column for sides in variants.values() for column in sides])
-    ]
-    return [[_LOSSES_INTRODUCTION], *tables, *_left_out(without)]
+                without[workload.workload] = None
+    page: list[Block] = [(_LOSSES_INTRODUCTION,)]
+    for name, variants in columns.items():
+        every = {heading: noted for sides in variants.values() for heading, noted in sides.items()}
+        steps = enumerate(itertools.zip_longest(*every.values()), start=1)
+        rows = [(Words(f"{number}"), *map(_show_loss, row)) for number, row in steps]
+        page += [(name,), Table(("step", *every), rows)]
+    if without:
+        page.append((Words("Without a loss: "), *phrases.joined((name,) for name in without)))
+    return page
 
 
-def _titled(name: str, columns: Sequence[_Column]) -> Page:
-    """Show the name that workloads share above their table."""
-    headings, values = zip(*columns, strict=True)
-    steps = itertools.zip_longest(*values)
-    rows = [(Words(f"{number}"), *map(_cell, row)) for number, row in enumerate(steps, start=1)]
-    return [[name], Table(("step", *headings), rows)]
-
-
-def _cell(loss: float | None) -> Words:
+def _show_loss(loss: float | None) -> Words:
     return units.NOTHING if loss is None else Words(f"{loss:#.6g}".replace("-", units.MINUS))
-
-
-def _left_out(names: Sequence[str]) -> Page:
-    every = list(dict.fromkeys(names))
-    return (
-        [[Words("Without a loss: "), *phrases.joined((name,) for name in every)]] if every else []
-    )
