@@ -43,34 +43,23 @@ def emit_comparison(comparison: Comparison, form: str | None, target: Path | Non
 
     The log names the exit code after the file is written: a full disk ends with another one.
     """
+    from ci_perf.report import markdown, terminal
+
     form = report_format(form, target)
     if form in {"csv", "parquet"}:
         from ci_perf.report import frame
 
         emit_frame(frame.of_comparison(comparison), form, target)
+    elif form == "json":
+        console.emit(codec.encode(comparison), output=target)
+    elif form == "terminal":
+        text = terminal.render(comparison, width=console.width(), color=console.in_color())
+        console.emit(text, output=target)
     else:
-        console.emit(_text(comparison, form), output=target)
+        console.emit(markdown.render(comparison), output=target)
     if target is not None:
-        console.say(_told(comparison, target))
-
-
-def _told(comparison: Comparison, target: Path) -> str:
-    from ci_perf.report import terminal
-
-    headline = terminal.render_headline(comparison)
-    return f"{headline}\nreport: {target}\nexit code: {comparison.exit_code}"
-
-
-def _text(comparison: Comparison, form: str) -> str:
-    if form == "json":
-        return codec.encode(comparison)
-    if form == "terminal":
-        from ci_perf.report import terminal
-
-        return terminal.render(comparison, width=console.width(), color=console.in_color())
-    from ci_perf.report import markdown
-
-    return markdown.render(comparison)
+        headline = terminal.render_headline(comparison)
+        console.say(f"{headline}\nreport: {target}\nexit code: {comparison.exit_code}")
 
 
 def emit_frame(table: "DataFrame", form: str, target: Path | None) -> None:

@@ -28,8 +28,11 @@ from ci_perf.github.answers import Account, PullRequest, WorkflowRun
 from ci_perf.github.client import Client, GithubError
 from ci_perf.model.run import Run
 from ci_perf.pull_request import baseline_changes, fetch, trust
-from ci_perf.report import publication, units
+from ci_perf.report import accept_help, tables, units
 from ci_perf.report.accept_help import AcceptHint
+from ci_perf.report.escape import Sentence
+from ci_perf.report.sentences import say
+from ci_perf.report.tables import Block, Listing
 
 USAGE = '/ci-perf accept SHA [WORKLOAD…] ["REASON"]'
 # Phones type typographic quotes. The reason is shorter than a baseline's: who asked is added.
@@ -40,6 +43,7 @@ _ORDER = re.compile(
 )
 _CALL = re.compile(r"/ci-perf(?![^ \t])")
 _URL = re.compile(r"https?://[A-Za-z0-9_.:\[\]/-]+")
+_MAX_LINES = 60
 _LOGIN = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 
 
@@ -113,6 +117,7 @@ def read_order(environment: Mapping[str, str], payload: str) -> AcceptOrder | No
 def answer(client: Client, order: AcceptOrder, options: BotOptions, *, notify: Notify) -> None:
     """Do what a comment asks for, and answer it. Raises GithubError."""
     hint: AcceptHint | None = None
+    page: list[Block]
     try:
         asked = _check_order(client, order)
         pull = pulls.get(client, order.issue.number)
@@ -124,12 +129,15 @@ def answer(client: Client, order: AcceptOrder, options: BotOptions, *, notify: N
             artifact=options.artifacts[0],
             baselines=str(baseline_changes.find_in_repository(options.baselines)),
         )
-        text = _accept(client, order, pull, run, asked, options, notify)
+        page = _accept(client, order, pull, run, asked, options, notify)
     except (RefusedError, UsageError, InvalidFileError) as refusal:
         notify(f"refused: {refusal}")
-        text = publication.refuse(order.login, str(refusal), hint)
+        page = [say("refused", login=order.login, reason=Sentence(refusal))]
+        if hint is not None:
+            page += [say("accept_by_hand"), Listing(accept_help.commands(hint), "sh")]
     key = f"answer/{order.comment.id}"  # no suite is called so
-    body = f"{report_comment.marker(key)}\n{report_comment.harmless(text)}"
+    text = report_comment.harmless(tables.join_markdown(page))
+    body = f"{report_comment.marker(key)}\n{text}"
     report_comment.create(client, order.issue.number, key, body)
 
 
@@ -185,7 +193,7 @@ def _accept(
     asked: re.Match[str],
     options: BotOptions,
     notify: Notify,
-) -> str:
+) -> list[Block]:
     """Commit what the run measured, under paths and with contents of ours; return the answer."""
     if pull.is_fork:
         raise RefusedError(
@@ -225,7 +233,7 @@ def _accept(
             if acceptance.action is not Action.KEPT:
                 accepted[str(top / place / f"{acceptance.workload}.json")] = acceptance
     if not accepted:
-        return publication.reply_unchanged(order.login)
+        return [say("nothing_to_accept", login=order.login)]
     headline = f"Accept {units.numbered(len(accepted), 'new baseline')}"
     by = f"Measured by {run.html_url}" if _URL.fullmatch(run.html_url) else ""
     asker = f"Asked for by {order.login}: {order.comment.html_url}"
@@ -234,14 +242,20 @@ def _accept(
     sha = commits.commit(client, pull, contents, message=message)
     notify(f"committed {sha} on {pull.head.ref}")
     described = [accepting.described(known, path) for path, known in accepted.items()]
-    return publication.reply_accepted(order.login, sha, described)
+    lines = accept_help.result(described).splitlines()
+    cut = ["…"] if len(lines) > _MAX_LINES else []
+    return [
+        say("accepted", login=order.login, sha=sha),
+        Listing("\n".join(lines[:_MAX_LINES] + cut)),
+        say("start_the_checks"),
+    ]
 
 
 def _fetch(client: Client, pull: PullRequest, run: int, artifact: str, notify: Notify) -> Run:
     """Return the run in an artifact. Raises RefusedError where it measured another commit."""
     measured = fetch.fetch_run(client, run, artifact)
     trust.check_source(measured, pull.head.sha, fetch.label(run, artifact))
-    trusted = trust.drop_claims(client, measured, base=pull.base.sha)
-    for note in trusted.notes:
+    trusted, notes = trust.drop_claims(client, measured, base=pull.base.sha)
+    for note in notes:
         notify("".join(note))
-    return trusted.run
+    return trusted

@@ -28,7 +28,9 @@ from ci_perf.pull_request.reports import PublishOptions, Report
 from ci_perf.pull_request.trust import MeasuredPull
 from ci_perf.report import accept_help, headline, markdown, publication
 from ci_perf.report.accept_help import AcceptHint
-from ci_perf.report.publication import Extras, Origin
+from ci_perf.report.escape import Sentence, Words
+from ci_perf.report.sentences import say
+from ci_perf.report.tables import Block, Paragraph
 from ci_perf.system import files
 
 _UNDECIDED = {Verdict.INCONCLUSIVE, Verdict.LIKELY_SLOWER}
@@ -196,43 +198,45 @@ def _find_target(job: _Job) -> _Target | None:
 
 def _render(job: _Job, report: Report, max_bytes: int) -> str:
     """Render a report with where it is from, what is not trusted of it, and how to accept it."""
-    run, pull = job.event.run, job.pull
-    return publication.render_whole(
+    run, pull, edits = job.event.run, job.pull, job.target.edits if job.target else ()
+    is_fork = pull.is_fork if pull else job.event.is_fork
+    notes = [say("fork")] if is_fork else []
+    notes += [say("trust_note", note=note) for note in report.trust_notes]
+    if edits:
+        own = report.by_own_baselines
+        notes.append(
+            say(
+                "edited_baselines",
+                paths=[(Sentence(file.path),) for file in edits],
+                is_judged_by_base=job.measured is not None,
+                own=headline.summarise(own) if own else (),
+            )
+        )
+    where = say(
+        "origin",
+        base=job.base,
+        url=Words(run.url),
+        attempt=run.attempt,
+        history_url=Words(job.options.history_url),
+    )
+    end: list[Block] = []
+    if run.number and pull is not None and _may_be_accepted(report.comparison):
+        hint = AcceptHint(
+            pull=pull.number,
+            run=run.number,
+            artifact=report.artifact,
+            baselines=str(baseline_changes.find_in_repository(job.options.baselines)),
+            sha="" if pull.is_fork else pull.head.sha,
+        )
+        end.append(accept_help.fold(hint))
+    return markdown.render(
         report.comparison,
-        Origin(
-            url=run.url,
-            attempt=run.attempt,
-            is_fork=pull.is_fork if pull else job.event.is_fork,
-            base=job.base,
-            history_url=job.options.history_url,
-        ),
         max_bytes=max_bytes,
-        extras=_find_extras(job, report),
+        notes=[*notes, *([Paragraph(where, "small")] if where else ())],
+        end=end,
         body=report.body,
+        url=run.url,
     )
-
-
-def _find_extras(job: _Job, report: Report) -> Extras:
-    """Say what is not trusted, what the pull request does to baselines, and how to accept."""
-    notes = publication.note_trust(report.trust_notes)
-    if job.target is None or job.target.pull is None:
-        return Extras(notes=notes)
-    run, pull = job.event.run.number, job.target.pull
-    edits = publication.note_edited_baselines(
-        [file.path for file in job.target.edits],
-        report.by_own_baselines,
-        is_judged_by_base=job.measured is not None,
-    )
-    if not run or not _may_be_accepted(report.comparison):
-        return Extras(notes=[*notes, *edits])
-    hint = AcceptHint(
-        pull=pull.number,
-        run=run,
-        artifact=report.artifact,
-        baselines=str(baseline_changes.find_in_repository(job.options.baselines)),
-        sha="" if pull.is_fork else pull.head.sha,
-    )
-    return Extras(notes=[*notes, *edits], end=[accept_help.fold(hint)])
 
 
 def _may_be_accepted(comparison: Comparison) -> bool:

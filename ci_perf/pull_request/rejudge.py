@@ -118,7 +118,7 @@ def _judge_artifact(
     if options.suite is not None and run.suite != options.suite:
         raise RefusedError(f"{label}: expected suite {options.suite!r}, found {run.suite!r}")
     record = _read_record(measured, key or run.suite, layout.machine_key(run.environment.hard))
-    trusted = trust.trust_run(
+    run, refused = trust.trust_run(
         measured,
         run,
         record,
@@ -126,16 +126,16 @@ def _judge_artifact(
         workloads=options.workloads,
         notify=options.notify,
     )
-    comparison = _judge_run(trusted.run, options, label)
-    comparison, notes = trust.limit_answer(comparison, measured, trusted, record)
-    own, edits, unread = _judge_by_own_baselines(measured, trusted.run, options, changed, label)
+    comparison = _judge_run(run, options, label)
+    comparison, notes = trust.limit_answer(comparison, measured, run, record, refused=refused)
+    own, edits, unread = _judge_by_own_baselines(measured, run, options, changed, label)
     comparison, unknown = _add_gate_changes(measured, comparison, options, edits)
     return dataclasses.replace(
         reports.make_report(comparison, label),
         artifact=artifact,
         by_own_baselines=own,
         trust_notes=(*notes, *unread, *unknown),
-        pairs=check_record.digest_pairs(trusted.run),
+        pairs=check_record.digest_pairs(run),
     )
 
 

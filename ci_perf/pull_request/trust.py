@@ -6,7 +6,7 @@ has committed, and by the files that GitHub has of the head. Nothing of the head
 checked out.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -48,14 +48,6 @@ class MeasuredPull:
     base: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrustedRun:
-    """The part of a run that is trusted, and notes for the reader on what is not."""
-
-    run: Run
-    notes: tuple[Phrase, ...] = ()
-
-
 def trust_run(
     measured: MeasuredPull,
     run: Run,
@@ -64,28 +56,22 @@ def trust_run(
     baselines: Path,
     workloads: Path,
     notify: Notify,
-) -> TrustedRun:
-    """Return what may be judged of a run.
+) -> tuple[Run, tuple[Phrase, ...]]:
+    """Return what may be judged of a run, and notes for the reader on what is refused of it.
 
     `record` is what our own comment says of earlier checks, `None` where it cannot be read: what
     the run says of them counts for nothing. Raises GithubError.
     """
-    trusted = drop_claims(measured.client, run, base=measured.base)
-    proven = with_proven_programs(
-        measured.client,
-        measured.pull,
-        trusted.run,
-        baselines=baselines,
-        workloads=workloads,
-        notify=notify,
+    run, notes = drop_claims(measured.client, run, base=measured.base)
+    run = with_proven_programs(
+        measured.client, measured.pull, run, baselines=baselines, workloads=workloads, notify=notify
     )
     if record is not None:
-        return replace(trusted, run=check_record.vouch_for(record, proven))
-    alone = msgspec.structs.replace(proven, checks=Checks(before=None), earlier=())
-    return replace(trusted, run=alone)
+        return check_record.vouch_for(record, run), notes
+    return msgspec.structs.replace(run, checks=Checks(before=None), earlier=()), notes
 
 
-def drop_claims(client: Client, run: Run, *, base: str) -> TrustedRun:
+def drop_claims(client: Client, run: Run, *, base: str) -> tuple[Run, tuple[Phrase, ...]]:
     """Return a run without what it cannot say; `base` is the commit of the branch that judges.
 
     A run cannot say that a missing workload was not asked for, nor that a number is accepted. Pairs
@@ -94,17 +80,22 @@ def drop_claims(client: Client, run: Run, *, base: str) -> TrustedRun:
     """
     whole = msgspec.structs.replace(run, selection=())
     if whole.interleaved is None:
-        return TrustedRun(run=whole)
+        return whole, ()
     how = msgspec.structs.replace(whole.interleaved, accepted={})
     whole, source = msgspec.structs.replace(whole, interleaved=how), how.source
     if not source.dirty and pulls.contains(client, base, source.commit):
-        return TrustedRun(run=whole)
+        return whole, ()
     alone = msgspec.structs.replace(whole, interleaved=None, paired=())
-    return TrustedRun(run=alone, notes=(say("foreign_base", commit=source.commit),))
+    return alone, (say("foreign_base", commit=source.commit),)
 
 
 def limit_answer(
-    comparison: Comparison, measured: MeasuredPull, trusted: TrustedRun, record: CheckRecord | None
+    comparison: Comparison,
+    measured: MeasuredPull,
+    run: Run,
+    record: CheckRecord | None,
+    *,
+    refused: tuple[Phrase, ...],
 ) -> tuple[Comparison, tuple[Phrase, ...]]:
     """Take from a comparison the answer that its run cannot give; say what is not trusted.
 
@@ -113,14 +104,14 @@ def limit_answer(
     """
     pull, is_fork = measured.pull, measured.pull.is_fork
     is_other = pull.base.ref != measured.branch
-    source = note_source(trusted.run, pull.head.sha)
+    source = note_source(run, pull.head.sha)
     notes = [say("other_branch", base=pull.base.ref, judging=measured.branch)] if is_other else []
-    notes += [*source, *trusted.notes]
+    notes += [*source, *refused]
     unanswered: list[Phrase] = []
-    if is_fork or is_other or trusted.notes:
-        are_refused = is_other or bool(trusted.notes)
-        if slower := count_unproven(comparison, are_pairs_refused=are_refused):
-            unanswered.append(say("unproven", workloads=slower))
+    are_refused = is_other or bool(refused)
+    slower = count_unproven(comparison, are_pairs_refused=are_refused)
+    if slower and (is_fork or are_refused):
+        unanswered.append(say("unproven", workloads=slower))
     if is_fork and (without := count_incomparable(comparison)):
         unanswered.append(say("no_baseline_of_a_fork", workloads=without))
     if is_fork and source:
@@ -178,13 +169,13 @@ def count_unproven(comparison: Comparison, *, are_pairs_refused: bool) -> int:
             and row.gate
             and row.ratio is not None
             and row.ratio > 1
-            and (signs.is_by_history_alone(row) or (are_pairs_refused and _is_inconclusive(row)))
+            and row.code is not Code.UNTRUSTED
+            and (
+                signs.is_by_history_alone(row)
+                or (are_pairs_refused and row.verdict is Verdict.INCONCLUSIVE)
+            )
         }
     )
-
-
-def _is_inconclusive(row: Change) -> bool:
-    return row.verdict is Verdict.INCONCLUSIVE and row.code is not Code.UNTRUSTED
 
 
 def count_incomparable(comparison: Comparison) -> int:

@@ -99,21 +99,13 @@ def _moves(before: Numbers, after: Numbers) -> Iterable[str]:
         )
         if not before:
             if after[name]:  # nothing was compiled: no news
-                yield f"{metric.title}: {new}{_explained(after, name)}"
+                yield f"{metric.title}: {new}"
         elif old != new:
             percent = _percent(before, after, name)
-            yield f"{metric.title}: {old} → {new}{percent}{_explained(after, name)}"
+            yield f"{metric.title}: {old} → {new}{percent}"
 
 
 def _percent(before: Numbers, after: Numbers, name: str) -> str:
     if not before.get(name) or name not in after:
         return ""
     return f" ({units.percent(after[name] / before[name] - 1)})"
-
-
-def _explained(after: Numbers, name: str) -> str:
-    """Say how the 95th percentile of the steps can lie below the step time, which is a mean."""
-    step_time = after.get(metrics.STEP_TIME.name, 0.0)
-    if name != metrics.STEP_P95.name or after.get(name, step_time) >= step_time:
-        return ""
-    return ", below the step time: a few steps were much slower than all others"

@@ -29,7 +29,6 @@ from ci_perf.report.tables import Block, Bullets, Fold, Listing, Paragraph, Tabl
 _MOST_WORDS = 120
 _CALM_WORDS = 40
 _MOST_ROWS = 5
-_LEGEND = ("legend_change", "legend_limit", "legend_evidence")
 
 
 def introduce(comparison: Comparison) -> Iterator[Block]:
@@ -53,7 +52,7 @@ def continue_page(
     Where it is folding, as few words are left to read as fit into 20 seconds: what to do first, and
     the worst rows that can fail the job. Else every row that somebody should see has its evidence.
     """
-    lines, every = list_lines(comparison), table_rows.list_shown(comparison.rows)
+    lines, every = _list_lines(comparison), table_rows.list_shown(comparison.rows)
     seen = [row for row in every if not table_rows.is_quiet(row)][:rows]
     shown, table = len(lines), table_rows.make_table(seen, has_evidence=True)
     if is_folding:
@@ -73,20 +72,25 @@ def continue_page(
         yield Fold(say("why"), why, is_open=True)
     yield from _list_failures(comparison, most=rows)
     if every:
+        # Of a noisy row that gates: the loss that would mostly have been proven.
+        seeable = [
+            row.smallest_detectable
+            for row in every
+            if isinstance(row, Change) and row.gate and row.interval and row.smallest_detectable
+        ]
         yield Fold(
-            say("every_row", tally=phrases.tally(every), number=len(every)),
+            say("every_row", tally=phrases.tally(every), number=len(every), seeable=seeable),
             [
                 table_rows.make_table(every[:rows], has_evidence=True),
                 *_count_left_out(rows, len(every), "rows"),
-                Bullets(list(map(say, _LEGEND))),
+                say("legend"),
             ],
         )
-    yield from _tell_detectable(comparison, most=rows)
     yield from profiles.fold(comparison.profiles, shown=max(rows, 10))
-    yield from tell_origin(comparison)
+    yield from _tell_origin(comparison)
 
 
-def list_lines(comparison: Comparison) -> list[Phrase]:
+def _list_lines(comparison: Comparison) -> list[Phrase]:
     """List what to do, the most urgent first, then what to know."""
     steps = advice.list_steps(comparison) or [say("no_action", gates=comparison.gate_changes)]
     return [*steps, *notices.list_notices(comparison)]
@@ -120,20 +124,7 @@ def _count_words(phrase: Sequence[str]) -> int:
     return sum(any(map(str.isalnum, word)) for word in phrases.plain(tuple(phrase)).split())
 
 
-def _tell_detectable(comparison: Comparison, *, most: int) -> Iterator[Fold]:
-    """Say of each noisy row that gates which loss would mostly have been proven."""
-    known = [
-        (row.smallest_detectable, say("detectable_row", row=row))
-        for row in comparison.rows
-        if isinstance(row, Change) and row.gate and row.interval and row.smallest_detectable
-    ]
-    if known:
-        sizes = [size for size, _ in known]
-        summary = say("detectable", least=min(sizes), most=max(sizes))
-        yield Fold(summary, [Bullets([line for _, line in known[:most]])])
-
-
-def tell_origin(comparison: Comparison) -> Iterator[Block]:
+def _tell_origin(comparison: Comparison) -> Iterator[Block]:
     """Yield how base and head were launched, and what is known of either side."""
     if notes := list(provenance.list_notes(comparison)):
         yield Fold(say("notes_on_launches"), [Bullets(notes)], is_open=True)

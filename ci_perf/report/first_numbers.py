@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from ci_perf.judging import metric_values, summarise
 from ci_perf.model import metrics
-from ci_perf.model.comparison import Comparison, Row, Uncompared, Verdict, is_of_workload
+from ci_perf.model.comparison import Comparison, Uncompared, Verdict, is_of_workload
 from ci_perf.model.run import Run
 from ci_perf.model.summary import Numbers
 from ci_perf.report import units
@@ -19,21 +19,16 @@ _TITLES = {
 _Measured = tuple[str, Numbers, float, str]
 
 
-def _is_first(row: Row) -> bool:
-    """Whether a row is a workload whose numbers have nothing to be compared with, for no fault."""
-    is_new = isinstance(row, Uncompared) and row.verdict is Verdict.NEW
-    return is_new and is_of_workload(row) and bool(row.head) and not row.note
-
-
 def from_comparison(comparison: Comparison, *, shown: int) -> Table | None:
     """Show at most `shown` workloads that are new; `None` where none is."""
     profiles = {profile.workload: profile for profile in comparison.profiles}
     measured: list[_Measured] = []
-    for row in filter(_is_first, comparison.rows):
-        profile = profiles.get(row.workload)
-        items, unit = (profile.items_per_step, profile.item_unit) if profile else (0.0, "")
-        numbers = row.head if isinstance(row, Uncompared) else {}
-        measured.append((row.workload, numbers, items, unit))
+    for row in (row for row in comparison.rows if isinstance(row, Uncompared)):
+        is_new = row.verdict is Verdict.NEW and not row.note
+        if is_new and is_of_workload(row) and row.head:
+            profile = profiles.get(row.workload)
+            items, unit = (profile.items_per_step, profile.item_unit) if profile else (0.0, "")
+            measured.append((row.workload, row.head, items, unit))
     return _table(measured[:shown]) if measured else None
 
 

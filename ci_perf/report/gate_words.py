@@ -9,7 +9,6 @@ from ci_perf.report import phrases, units
 from ci_perf.report.escape import Sentence, Words
 from ci_perf.report.phrases import Phrase
 
-TITLE = Words("This pull request changes the gate")
 _NONE = Words("none")
 
 

@@ -3,6 +3,9 @@
 from ci_perf.features.explain.report import MOST_EXPLAINED
 from ci_perf.model.comparison import Comparison
 from ci_perf.report import comparison_page, tables
+from ci_perf.report.escape import Words
+from ci_perf.report.sentences import say
+from ci_perf.report.tables import Page
 
 # GitHub's limit for a comment is 65,536, of characters or bytes depending on whom one asks;
 # whoever publishes the report adds a few lines.
@@ -11,11 +14,29 @@ COMMENT_BYTES = 60_000
 _SHOWN = ((1_000, MOST_EXPLAINED), (100, MOST_EXPLAINED), (30, 5), (10, 3), (3, 1), (3, 0))
 
 
-def render(comparison: Comparison, *, max_bytes: int = COMMENT_BYTES) -> str:
-    """Show the verdict, what to do, what changed; the rest folded. Cut at whole rows to fit."""
-    opening = tables.join_markdown(list(comparison_page.introduce(comparison)))
-    left = max_bytes - len(opening.encode()) - 1
-    return f"{opening}\n{render_body(comparison, max_bytes=left)}"
+def render(
+    comparison: Comparison,
+    *,
+    max_bytes: int = COMMENT_BYTES,
+    notes: Page = (),
+    end: Page = (),
+    body: str = "",
+    url: str = "",
+) -> str:
+    """Show the verdict, what to do, what changed; the rest folded. Cut at whole rows to fit.
+
+    ``notes`` stand below the first lines, and are always shown with them; ``end`` is left out
+    first. ``body`` is what stands between, where it is known; the page at ``url`` shows all of it.
+    """
+    opening = tables.join_markdown([*comparison_page.introduce(comparison), *notes]) + "\n"
+    ending = "\n" + tables.join_markdown(end) if end else ""
+    left = max_bytes - len(opening.encode())
+    if not body or len((body + ending).encode()) > left:
+        body = render_body(comparison, max_bytes=left - len(ending.encode()))
+    for rest in (body + ending, body):
+        if len(rest.encode()) <= left:
+            return opening + rest
+    return opening + tables.join_markdown([say("too_long", url=Words(url))])
 
 
 def render_body(comparison: Comparison, *, max_bytes: int) -> str:

@@ -7,7 +7,6 @@ from ci_perf.features.same_program import same_program_report
 from ci_perf.judging import canaries
 from ci_perf.judging.comparability import INSTALLED
 from ci_perf.model.comparison import (
-    Change,
     Comparison,
     Severity,
     severity_of,
@@ -43,41 +42,22 @@ def _find_notices(comparison: Comparison) -> Iterator[Phrase]:
         )
     if comparison.drifted:
         yield say("drifted", drifted=comparison.drifted)
-    yield from _compare_packages(comparison)
-    if comparison.differences:
-        yield _compare_environments(comparison)
+    yield from _compare_environments(comparison)
 
 
-# --- what differs between the two environments
-
-
-def _compare_packages(comparison: Comparison) -> Iterator[Phrase]:
-    """Say what pairs do not show of packages that this change has brought, or asks for."""
+def _compare_environments(comparison: Comparison) -> Iterator[Phrase]:
+    """Say which packages the change asks for, and which soft facts differ, the image first."""
     names = comparison.interleaved.dependencies if comparison.interleaved else ()
+    is_brought = bool(names) and any(f.field in INSTALLED for f in comparison.differences)
     # Files of a CI, such as .github/workflows/perf.yml, mostly ask for other things.
-    asking = [name for name in names if not name.startswith(".")]
-    if _are_packages_new(comparison):
-        yield say("other_packages_brought", files=[(name,) for name in names])
-    elif asking and comparison.base.sessions:
-        yield say("packages_asked_for", files=[(name,) for name in asking])
-
-
-def _are_packages_new(comparison: Comparison) -> bool:
-    has_dependencies = comparison.interleaved is not None and comparison.interleaved.dependencies
-    return bool(has_dependencies) and any(
-        each.field in INSTALLED for each in comparison.differences
-    )
-
-
-def _compare_environments(comparison: Comparison) -> Phrase:
-    """Name the soft facts that differ, the image first; empty where none does."""
-    named = {"packages"} if _are_packages_new(comparison) else set()
+    asking = [(name,) for name in names if is_brought or not name.startswith(".")]
+    if asking and (is_brought or comparison.base.sessions):
+        yield say("packages", files=asking, is_brought=is_brought)
+    named = {"packages"} if is_brought else set()
     facts = [each for each in comparison.differences if each.field not in named]
-    facts.sort(key=lambda each: each.field != "image")
-    # Each side of a pair is launched in the image that was asked for.
-    is_shared = not facts or facts[0].field != "image"
-    has_pairs = any(isinstance(row, Change) and row.pairs for row in comparison.rows)
-    return say("other_environment", facts=facts, has_pairs=has_pairs and is_shared)
+    if facts:
+        facts.sort(key=lambda each: each.field != "image")
+        yield say("other_environment", facts=facts)
 
 
 # --- whether the machine can be trusted
@@ -93,17 +73,13 @@ def _tell_distrust(comparison: Comparison) -> Phrase:
     for reason in sorted(validity.reasons, key=lambda reason: -order.index(reason.status)):
         groups.setdefault((reason.status, reason.code), []).append(reason)
     codes = {reason.code for reason in validity.reasons}
-    moved = {canaries.CODE, canaries.CODE_WITHOUT_GATE}
     said = say(
         "trust",
         validity=validity,
-        codes=sorted(codes),
-        is_moved=bool(codes & moved),
+        is_incomplete=codes == {"incomplete"},
+        is_moved=not codes.isdisjoint({canaries.CODE, canaries.CODE_WITHOUT_GATE}),
         is_gating=canaries.CODE in codes,
-        is_paired=comparison.interleaved is not None,
-        has_others=bool(codes - moved),
-        has_other_image=any(each.field == "image" for each in comparison.differences),
-        is_busy=bool(codes & advice.BUSY_CODES),
+        is_busy=not codes.isdisjoint(advice.BUSY_CODES),
     )
     reasons = phrases.joined(map(_describe_reasons, groups.values()), between="; ")
     return (*said, Words(" "), *reasons)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 
 from ci_perf.model.metrics import Unit
-from ci_perf.model.process import BreakEven, Profile
+from ci_perf.model.process import Profile
 from ci_perf.model.run import Run
 from ci_perf.report import phrases, units
 from ci_perf.report.escape import Words
@@ -17,73 +17,50 @@ _INTRODUCTION = Words(
     "They explain the numbers above, and decide nothing. GPUs and parts of a step are those of the "
     "base only where it was launched, too; parts are timed in a pass of their own."
 )
-# Readings of the monitor that the table of GPUs shows.
-_READINGS = {"utilization": "utilisation", "power_w": "power", "used_peak_bytes": "memory in use"}
 _CACHES = {"empty": "cold", "filled": "warm"}
 _LOSSES_INTRODUCTION = Words(
     "Losses of the first steps, in the first process of each workload. `fingerprint_steps` in "
     "suite.toml says how many steps are recorded."
 )
-# The heading of a column, and the losses below it.
-_Column = tuple[str, tuple[float, ...]]
 
 
 def fold(profiles: Sequence[Profile], *, shown: int) -> Iterator[Fold]:
     """Yield a table of at most `shown` rows for everything that is known, if something is."""
-    tables = _make_tables(profiles)
+    tables = {
+        title: Table(heading, rows, left=("part", "GPU", "caches", "eager"))
+        for title, heading, list_rows in (
+            ("time of an epoch", ("workload", "throughput", "epoch"), _list_epochs),
+            ("parts of a step", ("workload", "part", "by the host", "by the device"), _list_parts),
+            ("GPUs", ("workload", "GPU", "utilisation", "power", "memory in use"), _list_gpus),
+            (
+                "compilation",
+                ("workload", "caches", "first step", "each later step", "pays after", "eager"),
+                _list_compilations,
+            ),
+        )
+        if (rows := [row for profile in profiles for row in list_rows(profile)])
+    }
     page: list[Block] = [(_INTRODUCTION,)]
     for title, table in tables.items():
         more = len(table.rows) > shown
         cut = f" ({shown:,} of {len(table.rows):,} rows)" if more else ""
         page.append((Words(f"{title[0].upper()}{title[1:]}{cut}:"),))
         page.append(dataclasses.replace(table, rows=table.rows[:shown]))
-    page += _list_absent(profiles)
     if tables:
         yield Fold((Words(f"More about the workloads: {', '.join(tables)}"),), page, is_open=True)
 
 
-def _make_tables(profiles: Sequence[Profile]) -> dict[str, Table]:
-    """Return the tables that have a row, by their titles."""
-    parts = [row for profile in profiles for row in _parts(profile)]
-    columns = 4 if any(row[-1] != units.NOTHING for row in parts) else 3
-    tables = {
-        "time of an epoch": Table(
-            ("workload", "throughput", "epoch"),
-            [row for profile in profiles for row in _epoch(profile)],
-        ),
-        "parts of a step": Table(
-            ("workload", "part", "by the host", "by the device")[:columns],
-            [row[:columns] for row in parts],
-            left=("part",),
-        ),
-        "GPUs": Table(
-            ("workload", "GPU", *_READINGS.values()),
-            [row for profile in profiles for row in _gpus(profile)],
-            left=("GPU",),
-        ),
-        "compilation": Table(
-            ("workload", "caches", "first step", "each later step", "pays after", "eager"),
-            [
-                (profile.workload, *_break_even(each))
-                for profile in profiles
-                for each in profile.break_evens
-            ],
-            left=("caches", "eager"),
-        ),
-    }
-    return {title: table for title, table in tables.items() if table.rows}
-
-
-def _epoch(profile: Profile) -> Iterator[Phrase]:
+def _list_epochs(profile: Profile) -> Iterator[Phrase]:
     """Yield the throughput of both sides, and how long all training data take."""
     items = profile.items_per_epoch
     if items is None:
         return
     sides = [side.step_time_s for side in (profile.base, profile.head) if side]
     steps = items / profile.items_per_step
-    epochs = (_long(steps * step_s) for step_s in sides)
+    epochs = [steps * step_s for step_s in sides]
+    shown = (units.duration(s) if s >= 60 else units.seconds(s) for s in epochs)
     rates = (units.throughput(profile.items_per_step, s, profile.item_unit) for s in sides)
-    yield profile.workload, _moved(rates), Words(" → ".join(dict.fromkeys(epochs)))
+    yield profile.workload, _moved(rates), Words(" → ".join(dict.fromkeys(shown)))
 
 
 def _moved(sides: Iterable[Words]) -> Words:
@@ -92,11 +69,7 @@ def _moved(sides: Iterable[Words]) -> Words:
     return units.both(known[0], known[-1])
 
 
-def _long(seconds: float) -> Words:
-    return units.duration(seconds) if seconds >= 60 else units.seconds(seconds)
-
-
-def _parts(profile: Profile) -> Iterator[Phrase]:
+def _list_parts(profile: Profile) -> Iterator[Phrase]:
     """Yield how long each named part of a step takes, by the clocks of the host and the device."""
     before = profile.base.phases if profile.base else {}
     for name in before | profile.head.phases:
@@ -109,7 +82,7 @@ def _parts(profile: Profile) -> Iterator[Phrase]:
         )
 
 
-def _gpus(profile: Profile) -> Iterator[Phrase]:
+def _list_gpus(profile: Profile) -> Iterator[Phrase]:
     """Yield what each GPU of the head did, beside what it did for the base."""
     before = {gpu.uuid: gpu for gpu in profile.base.gpus} if profile.base else {}
     for gpu in profile.head.gpus:
@@ -127,30 +100,20 @@ def _value(number: float | None, unit: Unit) -> Words:
     return units.NOTHING if number is None else units.value(number, unit)
 
 
-def _list_absent(profiles: Iterable[Profile]) -> Page:
-    """Say what the driver answered for readings that are absent, each answer once."""
-    answers: dict[tuple[str, str], dict[str, None]] = {}
-    for gpu in (gpu for profile in profiles for gpu in profile.head.gpus):
-        for name in _READINGS.keys() & gpu.absent.keys():
-            answers.setdefault((_READINGS[name], gpu.absent[name]), {})[gpu.uuid] = None
-    return [
-        (Words(f"No {title} of "), *phrases.joined((uuid,) for uuid in uuids), Words(": "), said)
-        for (title, said), uuids in sorted(answers.items())
-    ]
-
-
-def _break_even(each: BreakEven) -> Phrase:
-    """Show what compiling costs and gains, and after how many steps, the first too, it is ahead."""
-    pays = Words("not faster")
-    if each.is_faster and each.gain_s > 0:
-        pays = units.numbered(1 + max(0, math.ceil(each.cost_s / each.gain_s)), "step")
-    return (
-        Words(_CACHES[each.cache]),
-        units.difference(0, each.cost_s, Unit.SECOND),
-        units.difference(0, -each.gain_s, Unit.SECOND),
-        pays,
-        each.eager,
-    )
+def _list_compilations(profile: Profile) -> Iterator[Phrase]:
+    """Yield what compiling costs and gains, and after how many steps, in all, it is ahead."""
+    for each in profile.break_evens:
+        pays = Words("not faster")
+        if each.is_faster and each.gain_s > 0:
+            pays = units.numbered(1 + max(0, math.ceil(each.cost_s / each.gain_s)), "step")
+        yield (
+            profile.workload,
+            Words(_CACHES[each.cache]),
+            units.difference(0, each.cost_s, Unit.SECOND),
+            units.difference(0, -each.gain_s, Unit.SECOND),
+            pays,
+            each.eager,
+        )
 
 
 def losses(runs: Sequence[tuple[str, Run]]) -> Page:
@@ -158,38 +121,26 @@ def losses(runs: Sequence[tuple[str, Run]]) -> Page:
 
     `runs` are pairs of a word for the headings, empty for a single run, and the run.
     """
-    columns: dict[str, dict[str, list[_Column]]] = {}
-    without: list[str] = []
+    columns: dict[str, dict[str, dict[str, tuple[float, ...]]]] = {}
+    without: dict[str, None] = {}
     for side, run in runs:
         for workload in run.measured:
             name, _, variant = workload.workload.partition(".")
             if noted := workload.processes[0].fingerprint.losses:
                 heading = " ".join(filter(None, (variant or name, side)))
-                columns.setdefault(name, {}).setdefault(variant, []).append((heading, noted))
+                columns.setdefault(name, {}).setdefault(variant, {})[heading] = noted
             else:
-                without.append(workload.workload)
-    tables = [
-        part
-        for name, variants in columns.items()
-        for part in _titled(name, [column for sides in variants.values() for column in sides])
-    ]
-    return [[_LOSSES_INTRODUCTION], *tables, *_left_out(without)]
+                without[workload.workload] = None
+    page: list[Block] = [(_LOSSES_INTRODUCTION,)]
+    for name, variants in columns.items():
+        every = {heading: noted for sides in variants.values() for heading, noted in sides.items()}
+        steps = enumerate(itertools.zip_longest(*every.values()), start=1)
+        rows = [(Words(f"{number}"), *map(_show_loss, row)) for number, row in steps]
+        page += [(name,), Table(("step", *every), rows)]
+    if without:
+        page.append((Words("Without a loss: "), *phrases.joined((name,) for name in without)))
+    return page
 
 
-def _titled(name: str, columns: Sequence[_Column]) -> Page:
-    """Show the name that workloads share above their table."""
-    headings, values = zip(*columns, strict=True)
-    steps = itertools.zip_longest(*values)
-    rows = [(Words(f"{number}"), *map(_cell, row)) for number, row in enumerate(steps, start=1)]
-    return [[name], Table(("step", *headings), rows)]
-
-
-def _cell(loss: float | None) -> Words:
+def _show_loss(loss: float | None) -> Words:
     return units.NOTHING if loss is None else Words(f"{loss:#.6g}".replace("-", units.MINUS))
-
-
-def _left_out(names: Sequence[str]) -> Page:
-    every = list(dict.fromkeys(names))
-    return (
-        [[Words("Without a loss: "), *phrases.joined((name,) for name in every)]] if every else []
-    )

@@ -6,8 +6,8 @@ import msgspec
 
 from ci_perf.features.same_program import same_program_report
 from ci_perf.judging.comparability import NONE
-from ci_perf.model.comparison import Comparison, Side
-from ci_perf.model.environment import GpuMachine, Machine, is_same
+from ci_perf.model.comparison import Comparison
+from ci_perf.model.environment import GpuMachine, Machine
 from ci_perf.model.run import Source
 from ci_perf.report.escape import Sentence, Words, clean
 from ci_perf.report.phrases import Phrase
@@ -28,20 +28,6 @@ def machine(known: Machine | None) -> str:
         count = f"{known.gpu_count} × " if known.gpu_count != 1 else ""  # noqa: RUF001
         return f"{count}{clean(known.gpu_model)}{' (MIG)' if known.mig else ''}"
     return f"{clean(known.cpu_model)}, {known.logical_cores} cores"
-
-
-def machines(base: Machine | None, head: Machine | None) -> tuple[str, str]:
-    """Name the machines of both sides; two that only look the same, by the facts that differ."""
-    names = (machine(base), machine(head))
-    if names[0] != names[1] or base is None or head is None or is_same(base, head):
-        return names
-    facts = [msgspec.to_builtins(side) for side in (base, head)]
-    different = [key for key in facts[0] if facts[0][key] != facts[1].get(key)]
-    first, second = (
-        f"{name} ({', '.join(f'{key} {clean(str(fact[key]))}' for key in different)})"
-        for name, fact in zip(names, facts, strict=True)
-    )
-    return first, second
 
 
 def commit(source: Source) -> Phrase:
@@ -65,27 +51,22 @@ def summarise_environment(comparison: Comparison) -> Phrase:
 
 def list_environment(comparison: Comparison) -> list[tuple[Phrase, Phrase, Phrase]]:
     """List what is known of either side: a name, the base, the head."""
-    base, head = _find_compared_base(comparison), comparison.head
+    base, head, how = comparison.base, comparison.head, comparison.interleaved
+    is_launched = how is not None and how.pairs > 0 and not base.sessions
+    if how is not None and is_launched:
+        base = msgspec.structs.replace(
+            base, label=f"{how.ref}, launched", source=how.source, machine=head.machine
+        )
     facts: list[tuple[str, Phrase, Phrase]] = [("Numbers from", (base.label,), (head.label,))]
-    if base.machine is not None or head.machine is not None:
-        before, after = machines(base.machine, head.machine)
-        is_known = base.machine is not None or base.sessions
-        facts.append(("Machine", (before if is_known else NONE,), (after,)))
+    if base.machine or head.machine:
+        facts.append(("Machine", (machine(base.machine),), (machine(head.machine),)))
     # Nothing tells the image of a base that was launched.
-    images = [side.image.reference if side.image else "" for side in (base, head)]
-    if base == comparison.base and any(images):
-        old, new = ((_shorten_digest(image) or NONE,) for image in images)
-        facts.append(("Image", old, new))
+    if not is_launched and (base.image or head.image):
+        before, after = (side.image.reference if side.image else NONE for side in (base, head))
+        facts.append(("Image", (before,), (after,)))
     if has_commits(comparison):
         facts.append(("Commit", commit(base.source), commit(head.source)))
-    if {base.source.branch, head.source.branch} != {_UNKNOWN}:
-        facts.append(("Branch", (base.source.branch,), (head.source.branch,)))
     facts.append(("Sessions", say("sessions", side=base), say("sessions", side=head)))
-    if head.run:
-        facts.append(("Run", (base.run or NONE,), (head.run,)))
-    if max(base.nodes, head.nodes) > 1:
-        before, after = (str(side.nodes or "not known") for side in (base, head))
-        facts.append(("Nodes", (Words(before),), (Words(after),)))
     return [
         *(((Words(name),), before, after) for name, before, after in facts),
         *(
@@ -108,26 +89,6 @@ def find_base_source(comparison: Comparison) -> Source:
     how = comparison.interleaved
     is_same_program = any(map(same_program_report.is_same_program, comparison.rows))
     return how.source if how and (how.pairs or is_same_program) else comparison.base.source
-
-
-def _find_compared_base(comparison: Comparison) -> Side:
-    """Return the base; where it has no session, the one that was launched beside the head."""
-    base, interleaved = comparison.base, comparison.interleaved
-    if interleaved is None or not interleaved.pairs or base.sessions:
-        return base
-    return msgspec.structs.replace(
-        base,
-        label=f"{interleaved.ref}, launched",
-        source=interleaved.source,
-        machine=comparison.head.machine,
-        nodes=comparison.head.nodes,
-    )
-
-
-def _shorten_digest(reference: str) -> str:
-    """Return a reference with as much of its digest as tells it from others."""
-    name, mark, digest = reference.partition("sha256:")
-    return f"{name}{mark}{digest[:12]}"
 
 
 def list_notes(comparison: Comparison) -> Iterator[Phrase]:

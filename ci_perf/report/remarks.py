@@ -52,32 +52,17 @@ def _describe_change(row: Change) -> Iterator[str]:
 
 def _explain_verdict(row: Change) -> Iterator[str]:
     """Say why a row has its verdict, and of an open one what would decide it."""
-    is_without_base = bool(row.note) and row.code in {Code.BASE_FAILED, Code.HISTORY_ALONE}
-    reason = _name_reason(row)
+    reason = Words("")
+    if row.code not in _PLAIN or row.drift or row.earlier_pairs:  # few rows of a large suite
+        few = PREDICTING_SESSIONS
+        reason = write("code", row=row, signs=signs, drift=describe_drift(row), few=few)
     yield reason
-    if is_without_base:
+    if row.note and row.code in {Code.BASE_FAILED, Code.HISTORY_ALONE}:
         yield write("no_base", row=row)
         return
     by_itself = signs.is_cut_short(row) or signs.is_by_history_alone(row)
     if row.verdict in _OPEN and not by_itself and (row.remedy is not None or not reason):
         yield write("what_decides", row=row)
-
-
-def _name_reason(row: Change) -> Words:
-    if row.code in _PLAIN and not (row.drift or row.earlier_pairs):
-        return Words("")  # most rows of a large suite
-    interval = row.interval
-    return write(
-        "code",
-        row=row,
-        drift=describe_drift(row),
-        has_no_sign=signs.has_no_sign(row),
-        is_cut_short=signs.is_cut_short(row),
-        has_drifted=signs.has_drifted(row),
-        holds_no_change=interval is not None and interval.low <= 1 <= interval.high,
-        is_history_short=row.base_sessions < PREDICTING_SESSIONS,
-        does_more=row.signs is not None and row.signs.direction == "worse",
-    )
 
 
 def describe_excluded(row: Change) -> Words:
@@ -87,19 +72,15 @@ def describe_excluded(row: Change) -> Words:
 
 
 def _name_signs(row: Change) -> Iterator[str]:
-    """Name exact metrics: the worse ones of a loss that is not proven, all of an open row."""
-    if row.metric not in signs.SLOWED or row.signs is None:
+    """Name the exact metrics that moved, and those that stayed, of a time that is not proven."""
+    is_unproven = row.verdict in _OPEN or row.verdict is Verdict.UNCHANGED
+    if row.signs is None or row.metric not in signs.SLOWED or not is_unproven:
         return
-    if row.verdict is Verdict.INCONCLUSIVE:
-        if row.signs.moved:
-            yield f"moved: {_join_titles(row.signs.moved)}"
-        if row.signs.equal:
-            yield f"the same: {_join_titles(row.signs.equal)}"
-        return
-    is_slower = row.ratio is not None and row.ratio > 1
-    is_unproven = row.verdict in {Verdict.LIKELY_SLOWER, Verdict.UNCHANGED}
-    if row.signs.direction == "worse" and is_slower and is_unproven:
-        yield f"also worse: {_join_titles(row.signs.moved)}"
+    if row.signs.moved:
+        word = "also worse" if row.signs.direction == "worse" else "moved"
+        yield f"{word}: {_join_titles(row.signs.moved)}"
+    if row.signs.equal and row.verdict is Verdict.INCONCLUSIVE:
+        yield f"the same: {_join_titles(row.signs.equal)}"
 
 
 def _join_titles(names: Iterable[str]) -> str:

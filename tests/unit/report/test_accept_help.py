@@ -37,14 +37,3 @@ def test_a_metric_that_moved_on_is_named_with_both_numbers():
 def test_what_is_kept_is_one_line():
     assert accept_help.result([a_file("kept", after={"step_time_s": 1.0})]) == "kept      w.json"
     assert accept_help.result([]) == "nothing to accept"
-
-
-def test_steps_whose_95th_percentile_lies_below_the_step_time_are_explained():
-    uneven = a_file("created", after={"step_p95_s": 508e-6, "step_time_s": 644e-6})
-    usual = a_file("created", after={"step_p95_s": 700e-6, "step_time_s": 644e-6})
-
-    assert (
-        "95th percentile of steps: 508 µs, below the step time: a few steps were much slower"
-        in accept_help.result([uneven])
-    )
-    assert "below the step time" not in accept_help.result([usual])

@@ -52,15 +52,6 @@ def test_a_part_that_is_new_or_gone_has_no_time_on_the_other_side():
 
     assert "| `resnet` | `gone` | 10.0 ms → \N{EN DASH} |" in text
     assert "| `resnet` | `new` | \N{EN DASH} → 10.0 ms |" in text
-    assert "by the device" not in text
-
-
-def test_what_the_driver_did_not_tell_is_said_once_with_its_answer():
-    absent = {"power_w": "Not Supported", "pcie": "Not Supported"}
-    gpus = tuple(a_gpu(uuid, power_w=None, absent=absent) for uuid in ("GPU-0", "GPU-1"))
-
-    text = shown(a_profile("a", gpus=gpus), a_profile("b", gpus=gpus))
-    assert text.count("\n\nNo power of `GPU-0`, `GPU-1`: `Not Supported`\n") == 1
 
 
 def test_a_compiled_workload_says_what_it_costs_gains_and_when_that_pays():
@@ -98,7 +89,7 @@ def test_many_rows_are_cut_and_counted():
 
 
 def test_what_a_driver_says_commands_nothing():
-    page = Page(shown(a_profile(gpus=(a_gpu(power_w=None, absent={"power_w": EVIL}),))))
+    page = Page(shown(a_profile(gpus=(a_gpu(EVIL),))))
 
     assert "img" not in page.tags
     assert any("|" in text for text in page.code)

@@ -33,7 +33,6 @@ def test_epochs_gpus_and_compilation_are_shown_below_the_verdicts():
     assert re.search(r"resnet18\.compile=eager +2\.46k → 3\.12k images/s +20\.3 s → 16\.0 s", text)
     assert re.search(r"GPU-1 +96\.0 % +\N{EN DASH} +31\.0 GiB", text)
     assert "5,274 steps" in text
-    assert "No power of GPU-1: Not Supported" in text
 
 
 def test_colour_is_only_there_when_asked_for():
@@ -85,7 +84,7 @@ def test_a_terminal_has_a_column_of_evidence_where_there_is_room(width, is_shown
 def test_a_terminal_says_who_moved_and_what_was_launched_in_turns():
     text = " ".join(terminal.render(shapes_in_turns.stale(), width=200, color=False).split())
 
-    assert "7 suspected metrics differ from their history, but not from the base" in text
+    assert "Different from the history, but not from the base launched in the same job" in text
     assert "The main branch has drifted away" in text
     assert "Base a1b2c3d (merge base of main) and head launched in turns: 81 pairs" in text
 
