@@ -202,7 +202,8 @@ def _shared(root: Path, ref: str, tip: str) -> str:
             f"`git fetch --unshallow` brings the history {_IN_ACTIONS}"
         )
     raise UsageError(
-        f"{ref}: no common commit with HEAD, unrelated histories; name the branch that this change started from"
+        f"{ref}: no common commit with HEAD, unrelated histories; name the branch that this change "
+        "started from"
     )
 
 
