@@ -220,12 +220,12 @@ def _check(suite_file: SuiteFile, folder: Path, path: Path) -> None:
     for name, spec in suite_file.suites.items():
         if name.startswith("builtin"):
             raise InvalidFileError(
-                f"{path}: $.suites.{name}: names of ours begin so; choose another"
+                f"{path}: $.suites.{name}: this prefix is reserved for ci-perf; choose another"
             )
         if spec.commands and spec.device != "cpu":
             raise InvalidFileError(
                 f"{path}: $.suites.{name}.device: expected 'cpu' beside commands, found "
-                f"{spec.device!r}: a command is timed by the clock of the host, whatever it runs on"
+                f"{spec.device!r}: a command is timed by the clock of the host, even with a GPU"
             )
         for index, command in enumerate(spec.commands):
             where = f"{path}: $.suites.{name}.commands[{index}].reads"

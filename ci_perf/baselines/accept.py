@@ -209,10 +209,9 @@ def heavy_pressure(run: Run) -> str:
 def _refuse_pressure(run: Run) -> None:
     if pressure := heavy_pressure(run):
         raise RefusedError(
-            f"run {run.id}: expected numbers of a machine without other work, found that "
-            f"{pressure} (the median over the processes of all workloads, expected at most "
-            f"{HEAVY_PRESSURE:.0%}); measure again when the machine is quiet (`ci-perf run --wait "
-            "10m`), or accept them all the same with `--force`"
+            f"run {run.id}: the machine was too busy: {pressure} (median of the processes of all "
+            f"workloads, expected at most {HEAVY_PRESSURE:.0%}); measure again when the machine is "
+            "quiet (`ci-perf run --wait 10m`), or accept these numbers with `--force`"
         )
 
 
@@ -259,8 +258,8 @@ def _refuse_without_reason(
     ]
     if unexplained:
         raise UsageError(
-            "expected a reason for every number that gets worse or starts afresh, found none for: "
-            f'{", ".join(unexplained)}; say why with --reason "…": it is kept in the baseline'
+            "expected a reason for every number that gets worse or loses its history, found none "
+            f'for: {", ".join(unexplained)}; say why with --reason "…": it is kept in the baseline'
         )
 
 

@@ -80,12 +80,12 @@ def check_place(suite: str, workload: str, file: PurePath) -> None:
     """Check that a file lies where its suite and workload belong. Raises InvalidFileError."""
     if folder_name(suite) != file.parent.name:
         raise InvalidFileError(
-            f"{file}: $.suite: expected {file.parent.name!r}, as the folder is called, "
+            f"{file}: $.suite: expected {file.parent.name!r}, the name of the folder, "
             f"found {suite!r}"
         )
     if workload != file.stem:
         raise InvalidFileError(
-            f"{file}: $.workload: expected {file.stem!r}, as the file is called, found {workload!r}"
+            f"{file}: $.workload: expected {file.stem!r}, the name of the file, found {workload!r}"
         )
 
 
@@ -299,8 +299,8 @@ def _check_headline(baseline: Baseline, where: str) -> None:
         for numbers in (follows, said)
     )
     raise InvalidFileError(
-        f"{where}: expected {expected}, as follows from the sessions, found {there}; do not edit "
-        "it by hand: `ci-perf accept` writes it"
+        f"{where}: the sessions give {expected}, found {there}; restore the file from git, or "
+        "write it again with `ci-perf accept`"
     )
 
 
@@ -331,7 +331,7 @@ def read_program(root: Path, machine: Machine, suite: str, workload: str) -> Pro
     program = files.read(file, Program)
     if program.workload != workload:
         raise InvalidFileError(
-            f"{file}: $.workload: expected {workload!r}, as the file is called, found "
+            f"{file}: $.workload: expected {workload!r}, the name of the file, found "
             f"{program.workload!r}"
         )
     return program

@@ -22,20 +22,20 @@ from ci_perf.system import files
     "--run",
     type=click.IntRange(min=1),
     metavar="ID",
-    help="Instead of RUN, what this workflow run on GitHub has uploaded. Needs GH_TOKEN.",
+    help="Instead of RUN: the artifact of this workflow run on GitHub. Needs GH_TOKEN.",
 )
 @options.artifact
 @click.option("--workload", multiple=True, help="Only this workload; may be repeated.")
-@click.option("--reason", default="", help="Why a number may get worse; kept in the baseline.")
+@click.option("--reason", default="", help="Why a number may get worse. The baseline keeps it.")
 @options.baselines
 @options.workloads
-@click.option("--append", is_flag=True, help="Add this session also where nothing changed.")
-@click.option("--replace", is_flag=True, help="Forget the history and begin anew.")
-@click.option("--force", is_flag=True, help="Accept also what was measured under heavy pressure.")
+@click.option("--append", is_flag=True, help="Add this session even if nothing changed.")
+@click.option("--replace", is_flag=True, help="Delete the history and begin a new one.")
+@click.option("--force", is_flag=True, help="Accept numbers of a very busy machine.")
 @click.option(
     "--patch",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Leave --baselines alone and write a patch for `git apply`.",
+    help="Write a patch for `git apply` instead of the files.",
 )
 def accept_command(
     run_file: Path | None,
@@ -51,16 +51,15 @@ def accept_command(
     force: bool,
     patch: Path | None,
 ) -> None:
-    """Make a run the new baseline: writes the files that you then commit.
+    """Make a run the new baseline, in files that you then commit.
 
-    A metric that has changed begins a new epoch: later runs are compared with this session and
-    those that follow, and the older ones still say how noisy the machine is. New workloads get a
-    baseline, the others keep theirs to the byte, and files of workloads that the suite no longer
-    has are removed. Refused: an invalid run, a failed workload, a machine under heavy pressure
-    without --force.
+    A changed metric begins a new epoch: later runs are compared with this session and later ones.
+    New workloads get a file. Unchanged workloads keep their file. Files of workloads that the suite
+    no longer has are removed. Refused: an invalid run, a failed workload, and a very busy machine
+    (without --force).
 
-    Exit codes: 0 written, or nothing to write; 2 without a reason, where a number gets worse, or
-    numerics change and gate; 3 refused.
+    Exit codes: 0 written, or nothing to write, 2 a worse number or changed numerics without
+    --reason, 3 refused.
     """
     if (run_file is None) == (run is None):
         raise click.UsageError("expected RUN, the file that `ci-perf run` wrote, or --run ID")
@@ -112,7 +111,7 @@ def baseline_command() -> None:
 @click.argument("base", type=_FILE)
 @click.argument("ours", type=_FILE)
 @click.argument("theirs", type=_FILE)
-@click.option("--path", default="", help="What the file is called in the repository.")
+@click.option("--path", default="", help="The name of the file in the repository.")
 def merge_files(base: Path, ours: Path, theirs: Path, path: str) -> None:
     """Unite two histories of a workload.
 

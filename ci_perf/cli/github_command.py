@@ -41,7 +41,7 @@ _OPTIONS = (
         show_default=True,
         help="Keep one comment on the pull request up to date.",
     ),
-    click.option("--check", is_flag=True, help="Report a check run on the commit, too."),
+    click.option("--check", is_flag=True, help="Make a check run on the commit, too."),
     click.option(
         "--summary/--no-summary",
         default=True,
@@ -51,24 +51,24 @@ _OPTIONS = (
     click.option(
         "--skip-if-unchanged",
         is_flag=True,
-        help="Begin no comment while nothing has changed; one that is there is kept up to date.",
+        help="Write the first comment only if a row has changed. An existing comment is updated.",
     ),
     click.option(
         "--require-report",
         is_flag=True,
-        help="End with exit code 3 when the report could not be shown.",
+        help="End with exit code 3 if GitHub refuses the report.",
     ),
     click.option(
         "--key",
         metavar="NAME",
-        help="Tells this comment from another one of ours; by default the name of the suite.",
+        help="Names this comment, if a pull request has several. By default the suite.",
     ),
     click.option(
         "--history-url",
         metavar="URL",
         default="",
         callback=_https,
-        help="Link to this page, which `ci-perf history` has drawn of the default branch.",
+        help="Link to this page of `ci-perf history`.",
     ),
     options.workloads,
     options.baselines,
@@ -84,7 +84,7 @@ def publish_options(command: _Command) -> _Command:
 
 @click.group("github")
 def github_command() -> None:
-    """Report to a pull request, and do what it asks for: for jobs of GitHub Actions."""
+    """Report to a pull request, and accept by its comments: for jobs of GitHub Actions."""
 
 
 @github_command.command("count-checks")
@@ -92,13 +92,13 @@ def github_command() -> None:
     "--key",
     metavar="NAME",
     show_default="that of the only one",
-    help="The key of our comment: the name of the suite, unless `publish --key` says otherwise.",
+    help="The --key of `publish`. By default the name of the suite.",
 )
 def count_checks_command(*, key: str | None) -> int:
-    """Count the earlier checks of a pull request that tested pairs, by our comment.
+    """Count the earlier checks of a pull request that tested pairs.
 
-    For a job of a pull request whose GITHUB_TOKEN may read pull requests, before the job that
-    measures. Prints a number, or unknown, and tells it to later steps as `checks-before`.
+    Run it in a job before the job that measures. GITHUB_TOKEN needs pull-requests: read. Prints the
+    number from our comment, or unknown, and sets the output `checks-before`.
     """
     known = check_record.count_checks(os.environ, key, notify=console.say)
     text = "unknown" if known is None else str(known)
@@ -123,13 +123,13 @@ def publish_command(
     require_report: bool,
     **options_given: Any,  # noqa: ANN401  the fields of PublishOptions
 ) -> int:
-    """Show on GitHub what was found: a comment, the job summary, a check.
+    """Show comparisons on GitHub: a comment, the job summary, a check.
 
-    COMPARISON is what `ci-perf compare --format json` wrote: one file per machine. What is posted
-    depends on the event of the job (docs/github.md); outside of GitHub Actions the report goes to
-    stdout. GITHUB_TOKEN is the token to post with.
+    COMPARISON is a file of `ci-perf compare --format json`, one per machine. The event of the job
+    decides what is posted (docs/github.md). Outside of GitHub Actions the report goes to stdout.
+    GITHUB_TOKEN is the token to post with.
 
-    The exit code is that of the comparisons, whether or not GitHub could be told.
+    The exit code is that of the comparisons, even if GitHub refuses the report.
     """
     options = PublishOptions(**options_given)
     return show(reports.read(comparisons, options.key), options, require_report=require_report)
@@ -173,7 +173,7 @@ def _warn(text: str, *, is_on_github: bool) -> None:
     type=click.IntRange(min=1),
     required=True,
     metavar="ID",
-    help="The workflow run that has measured: github.event.workflow_run.id.",
+    help="The id of the workflow run that measured: github.event.workflow_run.id.",
 )
 @options.artifacts
 @options.workflow
@@ -188,13 +188,13 @@ def rejudge_command(
     require_report: bool,
     **options_given: Any,  # noqa: ANN401  the fields of PublishOptions
 ) -> int:
-    """Show on GitHub what another workflow run has measured, judged again here.
+    """Judge the run of another workflow again, and show it on GitHub.
 
-    The second of two stages, for pull requests from forks: it holds a token (GITHUB_TOKEN), runs
-    none of their code, and believes numbers, not verdicts. --baselines and --workloads are folders
-    of the base branch. Nothing is posted where the pull request is closed or has moved on.
+    The second of two stages, for pull requests from forks. It holds a token (GITHUB_TOKEN), runs no
+    code of the fork, and uses only the numbers of the run. --baselines and --workloads are folders
+    of the base branch. If the pull request is closed or has a newer commit, nothing is posted.
 
-    The exit code is that of `github publish`; 2 or 3 where what was uploaded cannot be used.
+    The exit code is that of `github publish`. 2 or 3: the artifact cannot be used.
     """
     shown = PublishOptions(**options_given)
     measured = rejudge.find(os.environ, run_id, workflow=workflow, notify=console.say)
@@ -216,13 +216,12 @@ def rejudge_command(
 def accept_comment_command(
     *, workflow: str, artifact: tuple[str, ...], baselines: Path, workloads: Path
 ) -> None:
-    """Do what a comment on a pull request asks for: accept new baselines.
+    """Accept new baselines as a comment on a pull request asks for.
 
-    For a job of the event issue_comment, in a checkout of the default branch, whose limits hold.
-    GITHUB_TOKEN needs contents: write, pull-requests: write and actions: read. What is asked for is
-    `/ci-perf accept SHA [WORKLOAD…] ["REASON"]`, by somebody who may push, of the commit at the
-    head of a branch of this repository. What cannot be done is answered with the reason, and ends
-    with exit code 0 as well.
+    For a job of the event issue_comment, in a checkout of the default branch. GITHUB_TOKEN needs
+    contents: write, pull-requests: write and actions: read. The comment is `/ci-perf accept SHA
+    [WORKLOAD…] ["REASON"]`. Its author must be allowed to push, and SHA must be the head of a
+    branch of this repository. A refusal is answered with its reason, and ends with exit code 0.
     """
     _check_folder(baselines)
     path = os.environ.get("GITHUB_EVENT_PATH", "")

@@ -22,19 +22,19 @@ _FILE = click.Path(path_type=Path)
     type=click.Path(file_okay=False, path_type=Path),
     default="baselines",
     show_default=True,
-    help="Judge HEAD against this folder when no BASE is given.",
+    help="Without BASE: the folder of baselines to judge HEAD by.",
 )
 @click.option(
     "--losses",
     is_flag=True,
-    help="Show the losses of the first steps side by side, and judge nothing.",
+    help="Only show the training losses of the first steps side by side.",
 )
 @click.option(
     "--prices",
     type=_FILE,
     metavar="prices.toml",
-    help="What an hour of each machine costs: show runs side by side with what a million items "
-    "cost, and judge nothing.",
+    help="A file with the price of an hour of each machine. Only shows runs side by side, with the "
+    "price of a million items.",
 )
 @options.workloads
 @options.fail_on(default=None)
@@ -52,9 +52,8 @@ def compare_command(
 ) -> int:
     """Judge one run against another, or against the committed baselines.
 
-    BASE and HEAD are files that `ci-perf run` wrote. The limits are those of the suite.toml in
-    --workloads. Three runs or more, and runs with --prices, are shown side by side, without a
-    verdict: the same suite on several machines, for example.
+    BASE and HEAD are files of `ci-perf run`. The suite.toml in --workloads has the limits. Three or
+    more runs, or runs with --prices, are only shown side by side, for example of several machines.
     """
     reports.check_target(format, output, inputs=[*runs, baselines, *([prices] if prices else [])])
     if losses:

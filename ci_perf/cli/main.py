@@ -15,12 +15,12 @@ _OF_CORE = {
     "init": "Write an example workload, a suite and two workflows into this repository.",
     "list": "Show the workloads of a suite, without importing them.",
     "run": "Measure the workloads of a suite and write run.json.",
-    "check": "Measure, compare with the committed baselines, and report: what a CI types.",
+    "check": "Measure, compare with base and baselines, and report: the command for a CI.",
     "compare": "Judge one run against another, or against the committed baselines.",
-    "github": "Report to a pull request, and do what it asks for: for jobs of GitHub Actions.",
-    "accept": "Make a run the new baseline: writes the files that you then commit.",
+    "github": "Report to a pull request, and accept by its comments: for jobs of GitHub Actions.",
+    "accept": "Make a run the new baseline, in files that you then commit.",
     "baseline": "Let git merge committed baselines by their sessions.",
-    "demo": "Watch a small project being judged, from baseline to red mark.",
+    "demo": "Judge the pull request of a small example project.",
     "schema": "Write the JSON Schemas of the files that ci-perf reads and writes.",
 }
 COMMANDS = _OF_CORE | {name: each.does for name, each in hooks.find_commands().items()}
@@ -80,11 +80,10 @@ class _Commands(click.Group):
 )
 @click.version_option(__version__, prog_name="ci-perf")
 def cli() -> None:
-    """Say, on your own runner, whether a pull request made PyTorch workloads slower.
+    """Find out if a pull request makes PyTorch workloads slower, on your own runner.
 
-    Exit codes: 0 no regression, 1 regression, 2 wrong use or invalid file, 3 no answer (a crash, a
-    missing workload, another machine, or what looks like a loss and is not proven),
-    130 interrupted.
+    Exit codes: 0 pass, 1 a proven loss, 2 wrong use or an invalid file, 3 no answer (a crash, a
+    missing workload, another machine, or a likely loss without a proof), 130 interrupted.
     """
 
 

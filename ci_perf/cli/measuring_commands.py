@@ -71,9 +71,9 @@ def _add_sources(command: Any) -> Any:  # noqa: ANN401  what click decorates
     "--metric",
     default="",
     metavar="NAME_ms=REGEX",
-    help="With -- COMMAND: the step times that the command prints, in s, ms or us, such as "
-    "'step_ms=iter .*time ([0-9.]+)ms'. With --skip N, the first N do not count. With --reads "
-    "FORMAT[:FILE], the numbers count that it writes, of vllm or hyperfine, for example.  "
+    help="With -- COMMAND: read step times in s, ms or us from the lines that the command prints, "
+    "such as 'step_ms=iter .*time ([0-9.]+)ms'. --skip N ignores the first N times. Instead, "
+    "--reads FORMAT[:FILE] reads numbers that the command writes, such as those of vllm.  "
     "[default: (the time of the whole command)]",
 )
 @click.option(
@@ -96,8 +96,8 @@ def _add_sources(command: Any) -> Any:  # noqa: ANN401  what click decorates
     "--setup",
     default="",
     metavar="COMMAND",
-    help="With -- COMMAND or --pytest: what makes a checkout ready, such as a link to data that "
-    "git does not know. A shell runs it once in each side.",
+    help="With -- COMMAND or --pytest: a shell command that prepares a checkout, such as a link to "
+    "untracked data. It runs once in each side.",
 )
 @options.fail_on(default=None)
 @options.run_output(default="run.json")
@@ -122,19 +122,18 @@ def check_command(
     comparison: Path | None,
     **sources: Any,  # noqa: ANN401  the words of an option each
 ) -> int:
-    """Measure, compare with the committed baselines, and report: what a CI types.
+    """Measure, compare with base and baselines, and report: the command for a CI.
 
-    The baselines can clear a change and raise a suspicion, and no more: what they do not clear is
-    called a regression only with --against, by launching the base and the head in turns. Exact
-    numbers (memory of a GPU, counts) need no such proof.
+    Baselines can clear a workload, but cannot prove a loss. A loss of a time is proven only with
+    --against, which launches base and head alternately. Exact numbers (memory of a GPU, counts) are
+    compared at once.
 
-    `ci-perf check --against main -- COMMAND` needs no suite and no baselines: it runs the command
-    in turns in the base and in the head, and judges its time, CPU time and memory.
+    `ci-perf check --against main -- COMMAND` runs a command alternately in base and head, and
+    judges its time, CPU time and memory. A suite or baselines are not needed.
 
-    Exit codes: 0 no regression, 1 regression (or changed numerics, where their limit gates), 3 no
-    answer: something looks worse and is not proven, a limit requires an answer and there is none, a
-    workload failed, is missing or cannot be compared, the machine cannot be trusted, or nothing
-    could be compared.
+    Exit codes: 0 pass, 1 a proven loss (or changed numerics, if they gate), 3 no answer: a likely
+    loss without a proof, a workload that failed, is missing or cannot be compared, a machine in
+    doubt, an open metric with require = true, or nothing to compare.
     """
     inputs = (measuring["baselines"], measuring["workloads"])
     files.check_apart("--report", report, output, *inputs)
@@ -167,14 +166,14 @@ def check_command(
 @click.option(
     "--against",
     metavar="REF",
-    help="Say which workloads a check against the merge base with REF would launch, and why.",
+    help="Show which workloads a check against the merge base with REF would launch, and why.",
 )
 @click.option("--json", is_flag=True, help="Print the whole plan, or answer, as JSON.")
 def list_command(*, measuring: dict[str, Any], against: str | None, json: bool) -> None:
     """Show the workloads of a suite, without importing them.
 
-    With --against, by records of earlier checks: takes seconds, and measures nothing. A workload
-    that nobody has recorded yet is "not recorded": the next `ci-perf check --against` records it.
+    With --against, it uses records of earlier checks and measures nothing. A workload without a
+    record is "not recorded": the next `ci-perf check --against` records it.
     """
     asked = MeasureOptions(root=files.current_folder(), against=against, **measuring)
     if against is None:

@@ -36,7 +36,7 @@ output = click.option(
     "-o",
     "--output",
     type=click.Path(path_type=Path),
-    help="Write the result to this file, whole or not at all, instead of stdout.",
+    help="Write the result to this file instead of stdout.",
 )
 report = click.option(
     "--report",
@@ -47,14 +47,14 @@ report = click.option(
 report_format = click.option(
     "--format",
     type=click.Choice(["markdown", "json", "terminal", "csv", "parquet"]),
-    help="The form of the report: by default markdown, or terminal on one; parquet needs --output.",
+    help="The form of the report. By default terminal on a terminal, else markdown. parquet needs "
+    "--output.",
 )
 
 table_format = click.option(
     "--format",
     type=click.Choice(["terminal", "markdown", "json"]),
-    help="The form of the tables: by default markdown in a file, else terminal; json is the "
-    "document itself.",
+    help="The form of the result. By default markdown in a file, else terminal.",
 )
 artifact = click.option(
     "--artifact",
@@ -76,7 +76,7 @@ workflow = click.option(
     default=".github/workflows/perf.yml",
     show_default=True,
     metavar="FILE",
-    help="The workflow that measures: a run of any other one is refused.",
+    help="The workflow that measures. Runs of other workflows are refused.",
 )
 
 
@@ -99,10 +99,9 @@ def fail_on(*, default: FailOn | None) -> Callable[[_Command], _Command]:
         type=click.Choice(get_args(FailOn)),
         default=default,
         show_default=default or "as suite.toml says, else proven",
-        help="The mildest loss that ends with exit code 1. proven: only a proven one, and what "
-        "looks like a loss ends with 3. likely: also one that is likely or predicted. unanswered: "
-        "also each metric without a clear answer. never: none, and a loss ends with 0. What has no "
-        "numbers, or none to compare with, ends with 3 in each case.",
+        help="Which losses end with exit code 1. proven: only proven losses (a likely loss ends "
+        "with 3). likely: also likely losses. unanswered: also metrics without an answer. never: "
+        "none (a loss ends with 0). A failed workload, or nothing to compare, always ends with 3.",
     )
 
 

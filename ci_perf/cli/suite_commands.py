@@ -24,20 +24,20 @@ from ci_perf.system import files
 @click.option(
     "--action",
     metavar="OWNER/REPOSITORY@COMMIT",
-    help="The repository and the commit (40 digits) from which two workflows for GitHub take "
-    "ci_perf; without it none are written.",
+    help="Your copy of ci_perf, and its commit (40 digits), for two workflows of GitHub. "
+    "Without it, no workflows are written.",
 )
 @click.option(
     "--device",
     type=click.Choice(["cuda", "cpu"]),
     default="cuda",
     show_default=True,
-    help="What the workflows measure on: a runner with a GPU, or with a CPU alone.",
+    help="The runner of the workflows: with a GPU, or with only a CPU.",
 )
 def init_command(directory: Path, action: str | None, device: str) -> None:
     """Write an example workload, a suite and two workflows into this repository.
 
-    A file that exists is named and left as it is.
+    Existing files are named and stay as they are.
     """
     first = first_files.write(directory, action=action, device=device)
     console.emit(suite_text.written(map(str, first.written), map(str, first.kept)), output=None)
@@ -69,12 +69,12 @@ def render_schema(kind: str) -> str:
 @click.option(
     "--directory",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Write all of them to this folder, as KIND.schema.json.",
+    help="Write all schemas to this folder, as KIND.schema.json.",
 )
 def schema_command(kind: str | None, directory: Path | None) -> None:
     """Write the JSON Schemas of the files that ci-perf reads and writes.
 
-    With KIND, that one is printed.
+    KIND: print this schema.
     """
     if directory is not None:
         files.make_folder(directory)

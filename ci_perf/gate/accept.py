@@ -107,8 +107,8 @@ def _say_why_none(run: Run, options: AcceptOptions, notify: Notify) -> None:
     if same:
         notify(
             f"note: {units.numbered(len(same), 'workload')} not launched, because base and head "
-            "run the same program: a baseline that is there still holds; to record numbers all the "
-            "same, measure with --all"
+            "run the same program; an existing baseline stays valid. To record new numbers, "
+            "measure with --all"
         )
 
 
@@ -119,7 +119,7 @@ def _caution(run: Run, notify: Notify) -> None:
     if run.validity.reasons:
         codes = ", ".join(sorted({reason.code for reason in run.validity.reasons}))
         notify(
-            f"note: the machine was not at its best ({codes}); every later check will be compared "
+            f"note: the machine was degraded ({codes}); every later check will be compared "
             "with these numbers"
         )
 

@@ -44,7 +44,7 @@ def open_command(
     if (device := options.get("device", "auto")) not in {"auto", "cpu"}:
         raise UsageError(
             f"-- COMMAND: expected --device cpu, found {device!r}: a command is timed by the clock "
-            "of the host, whatever it runs on"
+            "of the host, even if it uses a GPU"
         )
     if options.get("select"):
         raise UsageError(f"-- COMMAND: expected no workloads, found {options['select'][0]!r}")

@@ -63,9 +63,8 @@ def between(root: Path, first: str, last: str) -> CommitLine:
     before = after[0].parents[0] if after and after[0].parents else ""
     if before != start.commit:
         raise UsageError(
-            f"{first}: expected a commit on the line of first parents that leads to {last}, found "
-            f"one that a merge has brought there; the line parts from it at {before[:_SHOWN]}: "
-            "name that"
+            f"{first}: expected a commit on the line of first parents of {last}, found a commit of "
+            f"a merged branch; name the commit where that branch began: {before[:_SHOWN]}"
         )
     return CommitLine(start=start, commits=(git_log.commit(start.top, start.commit, now), *after))
 
@@ -79,8 +78,10 @@ def _check_ancestor(root: Path, first: str, last: str, older: str, newer: str) -
             f"{last}; name them the other way round"
         )
     is_shallow = git.run(root, "rev-parse", "--is-shallow-repository").out == "true"
-    how = "`git fetch --unshallow` brings what this clone lacks" if is_shallow else "name one of it"
-    raise UsageError(f"{first}: expected a commit that {last} has grown from, found none; {how}")
+    how = (
+        "`git fetch --unshallow` brings what this clone lacks" if is_shallow else "name an ancestor"
+    )
+    raise UsageError(f"{first}: expected an ancestor of {last}, found another commit; {how}")
 
 
 def options_of(options: MeasureOptions, checkout: Checkout) -> MeasureOptions:

@@ -35,8 +35,8 @@ class MeasureOptions(RepositoryFolders):
     suite: str = option(
         "",
         "--suite",
-        "A suite of suite.toml, or builtin:NAME for one that comes with ci-perf. Without "
-        "suite.toml, each file of --workloads is a workload of the suite default.",
+        "A suite of suite.toml, or builtin:NAME for a suite that comes with ci-perf. Without "
+        "suite.toml, the suite default has each file of --workloads.",
         metavar="NAME",
         show_default="smoke, or the only one",
     )
@@ -44,34 +44,34 @@ class MeasureOptions(RepositoryFolders):
     device: str = option(
         "auto",
         "--device",
-        "Where to measure; auto takes what the suite names, else the first GPU, or the CPU.",
+        "Where to measure. auto: the device of the suite, else the first GPU, else the CPU.",
         metavar="auto|cpu|cuda|cuda:N",
     )
     processes: int | None = option(
         None,
         "--processes",
-        "Fresh processes per workload; by default as suite.toml says, with --against at most 3.",
+        "Fresh processes per workload. By default as suite.toml says, with --against at most 3.",
         reads="processes",
     )
     wait_s: float | None = option(
         None,
         "--wait",
-        "How long to wait until others no longer use the machine, before measuring all the same. "
-        "Another run of ci-perf may take 30m, or as long where that is more. 0s waits for nobody.",
+        "How long to wait for a quiet machine. After this time, ci-perf measures on the busy one. "
+        "It waits for another run of ci-perf for 30m, or for this time if longer. 0s: no wait.",
         reads="duration",
         show_default="1m for a CPU, or for a GPU that others use",
     )
     against: str | None = option(
         None,
         "--against",
-        "Launch the code of the merge base with REF (a branch, tag or commit) and the head in "
-        "turns, wherever the baselines do not clear the head.",
+        "Launch the merge base with REF (a branch, tag or commit) and the head alternately, for "
+        "each workload that the baselines do not clear.",
         metavar="REF",
     )
     budget_s: float = option(
         1200.0,
         "--budget",
-        "How long base and head may be launched in turns: 90s, 20m, 1h. With --against.",
+        "The time for pairs of base and head: 90s, 20m, 1h. With --against.",
         reads="duration",
     )
     add: tuple[Run | Path, ...] = option(
@@ -96,22 +96,21 @@ class MeasureOptions(RepositoryFolders):
     all_workloads: bool = option(
         False,  # noqa: FBT003  a default
         "--all",
-        "Measure every workload, also one that runs the same program on both sides. With "
-        "--against.",
+        "Measure every workload, even if both sides run the same program. With --against.",
         is_flag=True,
     )
     explain_s: float = option(
         300.0,
         "--explain",
-        "How long to profile base and head where pairs prove a change, worst workload first; no "
-        "verdict depends on it, and 0s leaves it out. With --against.",
+        "The time for profiles of changed workloads, worst first. They name the causes, and "
+        "verdicts stay the same. 0s: no profiles. With --against.",
         reads="duration",
     )
     traces: Path | None = option(
         None,
         "--traces",
-        "Keep what torch.profiler has traced of the first launch of each side, for "
-        "ui.perfetto.dev: WORKLOAD.base.pt.trace.json.gz and WORKLOAD.head.pt.trace.json.gz.",
+        "Write traces of torch.profiler for ui.perfetto.dev, of the first launch of each side: "
+        "WORKLOAD.base.pt.trace.json.gz and WORKLOAD.head.pt.trace.json.gz.",
         reads="path",
         metavar="DIR",
     )

@@ -96,7 +96,7 @@ def unpack_file(
     except (zipfile.BadZipFile, EOFError, NotImplementedError, OSError, zlib.error) as error:
         raise _damaged(where, str(error)) from None
     except (UnicodeError, ValueError, struct.error):
-        raise _damaged(where, "names or sizes that cannot be") from None
+        raise _damaged(where, "impossible names or sizes") from None
 
 
 def _newest(client: Client, run: int, name: str) -> _Artifact:
@@ -147,7 +147,7 @@ def _check_list(archive: bytes, where: str) -> None:
     (list_bytes,) = struct.unpack_from("<L", archive, start + 12)
     locator = archive[max(0, start - _LOCATOR_BYTES) : start]
     if list_bytes > _MAX_LIST_BYTES or locator.startswith(_END_OF_LARGE):
-        raise InvalidFileError(f"{where}: expected a handful of files, found far too many")
+        raise InvalidFileError(f"{where}: expected a few files, found too many")
 
 
 def _only(opened: zipfile.ZipFile, name: str, where: str) -> zipfile.ZipInfo:
@@ -167,7 +167,9 @@ def _read(opened: zipfile.ZipFile, entry: zipfile.ZipInfo, where: str, most: int
     if stat.S_IFMT(mode) not in {0, stat.S_IFREG}:
         raise InvalidFileError(f"{where}: expected a file, found a link or something else")
     if entry.flag_bits & _IS_ENCRYPTED or entry.compress_type not in _PACKED:
-        raise InvalidFileError(f"{where}: expected it plain or deflated, found it packed otherwise")
+        raise InvalidFileError(
+            f"{where}: expected it stored or deflated, found another form of ZIP"
+        )
     if entry.file_size > most:
         raise _too_large(where, most)
     with opened.open(entry) as file:

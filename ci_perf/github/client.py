@@ -250,8 +250,8 @@ def _convert(data: object, kind: type[T], what: str) -> T:
         return msgspec.convert(data, kind)
     except msgspec.ValidationError:
         raise GithubError(
-            f"{what}: expected GitHub's answer, found another one; is there a proxy between, and "
-            "does GITHUB_API_URL name the API?"
+            f"{what}: expected an answer of GitHub's API, found another document; is there a "
+            "proxy, and does GITHUB_API_URL name the API?"
         ) from None
 
 
@@ -388,7 +388,7 @@ def _convert_answer(error: Any, what: str) -> GithubError:  # noqa: ANN401  Gith
 
 def _unanswered(what: str, answer: str, status: int = 0) -> GithubError:
     return GithubError(
-        f"{what}: expected an answer of GitHub, found {answer}; is GitHub well, and reachable?",
+        f"{what}: expected an answer of GitHub, found {answer}; is GitHub available and reachable?",
         status=status,
         is_unanswered=True,
     )

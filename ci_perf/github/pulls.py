@@ -98,9 +98,8 @@ def _find_by_run(client: Client, run: WorkflowRun, branch: str) -> PullRequest |
     if len(chosen) != 1:
         numbers = ", ".join(f"#{pull.number}" for pull in mine)
         raise RefusedError(
-            f"commit {run.head_sha[:12]}: expected one open pull request of it for the branch "
-            f"{branch or 'of this job'}, found {len(chosen)} of {numbers}; close those that are "
-            "not meant"
+            f"commit {run.head_sha[:12]}: expected one open pull request for the branch "
+            f"{branch or 'of this job'}, found {len(chosen)} of {numbers}; close the others"
         )
     return chosen[0]
 

@@ -112,7 +112,7 @@ def _about_sigkill(kills: MemoryKills | None) -> str:
         return "; the kernel's out-of-memory killer does this"
     if kills.has_risen:
         return kills.words
-    return "; the kernel's out-of-memory killer did not: somebody else sent it"
+    return "; another process sent it, not the kernel's out-of-memory killer"
 
 
 def _files(proc: Path, cgroups: Path) -> list[Path]:

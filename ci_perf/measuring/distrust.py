@@ -185,7 +185,7 @@ def foreign_memory(used_bytes: int | None) -> str:
 def _busy(state: GpuState) -> str:
     if state.utilization is None or state.utilization <= GPU_BUSY:
         return ""
-    return f"expected nobody at work, found {state.utilization:.0%} utilization"
+    return f"expected an idle GPU, found {state.utilization:.0%} utilization"
 
 
 def _ecc_before(state: GpuState) -> str:

@@ -60,8 +60,8 @@ def checksums(output: object) -> tuple[float, ...]:
         sums += [user_code.finite(value, name) for value in _of_tensor(leaf)]
     if not sums:
         raise WorkloadError(
-            "output: expected at least one tensor or number, found none; leave `output` away where "
-            "a step has no result"
+            "output: expected at least one tensor or number, found none; remove `output` if "
+            "the step has no result"
         )
     return tuple(sums)
 

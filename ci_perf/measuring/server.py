@@ -80,7 +80,7 @@ class Server:
         if self._process is not None and (code := self._process.poll()) is not None:
             self._show_log()
             raise RuntimeError(
-                f"{self.command}: expected a server that serves, found that it "
+                f"{self.command}: expected a running server, found that it "
                 f"ended with exit code {code}"
             )
 

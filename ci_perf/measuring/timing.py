@@ -46,7 +46,7 @@ _TRIAL_CYCLES = 1_000_000
 _TRIALS = 5
 _SHARES = {"median": 0.5, "p25": 0.25}
 # Whatever disturbs blocks disturbs launches: the smallest ratios of what launches and what
-# blocks differ by in 16 recordings (decision 023). The smallest times longest.
+# blocks differ by in 16 recordings of 66 to 78 launches. The smallest times longest.
 _LEAST_SHARE_OF_BLOCKS: dict[Statistic, float] = {"median": 0.8, "p25": 0.6, "min": 0.3}
 # The two of a resident pair have their disturbances in common, and their blocks are compared one by
 # one: pairs differ by this share of what blocks do, or by less (decision 009).

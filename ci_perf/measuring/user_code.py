@@ -244,7 +244,7 @@ def remedy(message: str) -> str:
     """Return what to change in the workload or on the machine; empty for every other error."""
     if _NO_CUDA in message:
         return (
-            f"in build, name no device but that of the run: {_MOVE}; to measure on a GPU, "
+            f"in build, use only the device of the run: {_MOVE}; to measure on a GPU, "
             f"{INSTALL_CUDA}"
         )
     if _TWO_DEVICES.search(message):

@@ -165,7 +165,7 @@ def _check_name(name: str, registry: str, path: list[str]) -> None:
     if len(name) > _MAX_NAME_CHARS:
         raise ValueError(f"expected a name of at most {_MAX_NAME_CHARS} characters")
     if _HEX.fullmatch(name):
-        raise ValueError("expected sha256: before 64 digits, which are no name")
+        raise ValueError("expected a name, found 64 digits; an id begins with sha256:")
 
 
 def _prefix(text: str) -> list[str]:

@@ -98,8 +98,8 @@ def waited_text(waited_s: float, most_s: float) -> str:
 def lock_text(device: str, owner: str) -> str:
     """Say who holds a device, and how not to wait."""
     return (
-        f"waiting for {device}: held by {owner}; --wait sets how long to wait. Where both "
-        "runs cannot disturb each other, give one its own folder of locks: CI_PERF_LOCK_DIR"
+        f"waiting for {device}, which {owner} holds. If the two runs cannot disturb each other, "
+        "give one its own folder of locks by CI_PERF_LOCK_DIR. --wait sets the time"
     )
 
 

@@ -150,7 +150,7 @@ def _check_order(client: Client, order: AcceptOrder) -> re.Match[str]:
     now = client.get(f"/issues/comments/{order.comment.id}", _Comment, what=what)
     written = (order.comment.created_at, order.comment.created_at, order.comment.body or "")
     if (now.created_at, now.updated_at, now.body or "") != written:
-        raise RefusedError(f"{what}: expected it as it was written, found it edited; write it anew")
+        raise RefusedError(f"{what}: expected an unedited comment; write a new one")
     what = f"permission of {order.login}"
     try:
         path = f"/collaborators/{order.login}/permission"

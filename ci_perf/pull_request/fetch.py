@@ -56,7 +56,7 @@ def refusing_odd_numbers(name: str) -> Iterator[None]:
         raise
     except Exception as error:  # noqa: BLE001  numbers that no machine gives break any arithmetic
         raise InvalidFileError(
-            f"{name}: expected numbers that a machine could give, found others "
+            f"{name}: expected possible numbers of a machine, found impossible ones "
             f"({type(error).__name__}); was it written by ci-perf?"
         ) from None
 

@@ -95,7 +95,7 @@ def make_report(comparison: Comparison, name: str) -> Report:
         _ = report.body
     except Exception as error:  # noqa: BLE001  numbers that no judge makes break any arithmetic
         raise InvalidFileError(
-            f"{name}: expected a comparison that can be shown, found numbers that cannot be "
+            f"{name}: expected possible numbers of a comparison, found impossible ones "
             f"({type(error).__name__}); was it written by ci-perf?"
         ) from None
     return report

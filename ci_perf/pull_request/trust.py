@@ -146,12 +146,12 @@ def check_source(run: Run, head: str, label: str) -> None:
     source = run.source
     if source.commit != head:
         raise RefusedError(
-            f"{label}: expected numbers of {head[:12]}, found some of {source.commit[:12]}; let "
+            f"{label}: expected numbers of {head[:12]}, found numbers of {source.commit[:12]}; let "
             "the workflow check out the head of the pull request, not its trial merge, and have git"
         )
     if source.dirty:
         raise RefusedError(
-            f"{label}: expected numbers of {head[:12]}, found some of a checkout with changed "
+            f"{label}: expected numbers of {head[:12]}, found those of a checkout with changed "
             "files; measure the commit itself"
         )
 

@@ -47,7 +47,7 @@ def read_text(path: Path) -> str:
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)
     except FileNotFoundError:
-        raise InvalidFileError(f"{path}: expected a file, found nothing") from None
+        raise InvalidFileError(f"{path}: this file does not exist") from None
     except OSError as error:
         raise InvalidFileError(f"{path}: cannot be read: {error.strerror}") from None
     if len(data) > MAX_BYTES:
@@ -72,7 +72,7 @@ def read(path: Path, kind: type[T]) -> T:
     text = read_text(path)
     if not text.strip():
         raise InvalidFileError(
-            f"{path}: expected a JSON document written by ci-perf, found nothing"
+            f"{path}: expected a JSON document written by ci-perf, found an empty file"
         )
     return codec.decode(text, kind, name=str(path))
 
@@ -99,7 +99,7 @@ def write(path: Path, document: msgspec.Struct) -> None:
     try:
         codec.decode(text, type(document), name="the document")
     except InvalidFileError as error:
-        msg = f"{path}: cannot be written: {error}; what stood there before is intact"
+        msg = f"{path}: cannot be written: {error}; the old content is intact"
         raise CannotWriteError(msg) from None
     write_text(path, text)
 
@@ -123,7 +123,7 @@ def write_bytes(path: Path, data: bytes) -> None:
         else:
             _replace(path, data)
     except OSError as error:
-        msg = f"{path}: cannot be written: {error.strerror}; what stood there before is intact"
+        msg = f"{path}: cannot be written: {error.strerror}; the old content is intact"
         raise CannotWriteError(msg) from None
 
 

@@ -255,15 +255,13 @@ def _add(start: Start, folder: Path, run: RunGit) -> None:
     name = f"{start.called} {merge_base.shown(start.commit)}"
     if ended.timed_out:
         raise CiPerfError(
-            f"{name}: expected to be checked out in {folder} within {_CHECKOUT_S:g} s, found git "
-            "still at work; see what its filters do",
+            f"{name}: git did not check it out in {folder} within {_CHECKOUT_S:g} s; look for slow "
+            "filters in .gitattributes",
             output=ended.tail,
         )
-    meaning = next(
-        (meaning for said, meaning in _MEANINGS if said in ended.tail), "what git says may help"
-    )
+    meaning = next((meaning for said, meaning in _MEANINGS if said in ended.tail), "see its output")
     raise CiPerfError(
-        f"{name}: expected to be checked out in {folder}, found that git cannot: {meaning}",
+        f"{name}: git could not check it out in {folder}: {meaning}",
         output=ended.tail,
     )
 
@@ -359,11 +357,10 @@ def run_setup(
         )
     if before and before != _packages(launcher, interrupted):
         raise CiPerfError(
-            f"setup of the base in {root}: expected it to leave the installed packages as the "
-            "head's setup has left them, found that it has changed them, and so they stay; both "
-            "sides are launched by the same Python, so install into each checkout (`python -m pip "
-            "install --upgrade --target .deps …`), and name that folder in `python_path` of "
-            "suite.toml",
+            f"setup of the base in {root}: it changed the installed packages. Both sides use the "
+            "same Python, so the head would run with the packages of the base. Install into each "
+            "checkout (`python -m pip install --upgrade --target .deps …`), and name that folder "
+            "in `python_path` of suite.toml",
             output=ended.tail,
         )
 

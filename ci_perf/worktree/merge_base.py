@@ -89,8 +89,8 @@ def _top(root: Path) -> Path:
         return Path(top)
     if "dubious ownership" in answer.err:
         raise CiPerfError(
-            f"{root}: expected a repository of the user that runs ci-perf, found one of another, "
-            "which git refuses; `git config --global --add safe.directory` with its path allows it",
+            f"{root}: git refuses a repository of another user; `git config --global --add "
+            "safe.directory` with its path allows it",
             output=answer.err,
         )
     if "not a git repository" in answer.err:
@@ -104,8 +104,7 @@ def _top(root: Path) -> Path:
             "ci-perf in a clone of it"
         )
     raise CiPerfError(
-        f"{root}: expected the working tree of a git repository, found that git refuses to name "
-        "it; what it says may help",
+        f"{root}: `git rev-parse --show-toplevel` failed; see its output",
         output=answer.err,
     )
 
@@ -194,18 +193,17 @@ def _shared(root: Path, ref: str, tip: str) -> str:
         return answer.out
     if answer.code != 1:
         raise CiPerfError(
-            f"{ref}: expected a commit that it shares with HEAD, found that git cannot search for "
-            "it; what it says may help",
+            f"{ref}: `git merge-base` failed; see its output",
             output=answer.err,
         )
     if _is_shallow(root):
         raise CiPerfError(
-            f"{ref}: expected a commit that it shares with HEAD, found none in a shallow clone; "
+            f"{ref}: no common commit with HEAD in this shallow clone; "
             f"`git fetch --unshallow` brings the history {_IN_ACTIONS}"
         )
     raise UsageError(
-        f"{ref}: expected a commit that it shares with HEAD, found two unrelated histories; name "
-        "the branch that this change started from"
+        f"{ref}: no common commit with HEAD, unrelated histories; name the branch that this change "
+        "started from"
     )
 
 

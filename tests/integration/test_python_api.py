@@ -1,4 +1,4 @@
-"""What docs/python.md and the notebook say runs as it stands, and leaves nothing behind."""
+"""What docs/python.md says runs as it stands, and leaves nothing behind."""
 
 import json
 import os
@@ -49,15 +49,6 @@ def test_the_examples_of_the_guide_run():
     assert "sums created" in said
     assert "sums: process 1 of 2" in said
     assert "no suite 'smok'; did you mean 'smoke'?" in said
-
-
-def test_the_notebook_runs(project):
-    cells = json.loads((DOCS / "notebook.ipynb").read_text())["cells"]
-
-    execute("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
-
-    assert (project.root / "run.json").is_file()
-    assert list(project.root.glob("baselines/*/smoke/sums.json"))
 
 
 def test_importing_the_package_imports_nothing_heavy_and_its_functions_stay_functions():

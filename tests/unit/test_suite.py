@@ -125,7 +125,7 @@ def test_inner_settings_override_outer_ones_key_by_key(folder):
             "at most 1000 combinations, found 1600",
         ),
         ("[suites.smoke]\nworkloads = []", r"\$\.suites\.smoke\.workloads: expected at least one"),
-        ("[suites.builtin-x]\nworkloads = []", "names of ours begin so"),
+        ("[suites.builtin-x]\nworkloads = []", "this prefix is reserved for ci-perf"),
         ("schema_version = 2\n[suites]", "newer ci-perf"),
         ("a b", "expected TOML"),
         ("x = " + "[" * 5000, "expected TOML, found it nested too deep"),

@@ -6,7 +6,7 @@ FEATURE = Feature(
     commands={
         "bisect": FeatureCommand(
             group="Every day",
-            does="Find the commit that made a workload worse, by pairs of commits with a good one.",
+            does="Find the commit that made a workload slower or larger.",
             target="ci_perf.features.bisect.command:bisect_command",
         )
     },

@@ -33,16 +33,16 @@ from ci_perf.system import files
     "--metric",
     default="",
     metavar="NAME",
-    help="What has to be worse, such as step_time_s or peak_allocated_bytes; by default the time "
-    "of a step if that is worse, else the worst metric that gates.",
+    help="The metric to judge, such as step_time_s or peak_allocated_bytes. By default the step "
+    "time if it is worse, else the worst metric that gates.",
 )
 @click.option(
     "--at-once",
     type=click.IntRange(min=1),
     default=7,
     show_default=True,
-    help="How many commits a round chooses. They are measured one by one, and those that an answer "
-    "has made needless are left out.",
+    help="How many commits a round selects. They are measured one by one. Commits that an answer "
+    "makes unnecessary are skipped.",
 )
 @options.table_format
 @options.output
@@ -57,16 +57,16 @@ def bisect_command(
     format: str | None,  # noqa: A002  the option's name, and that of its environment variable
     output: Path | None,
 ) -> int:
-    """Find the commit that made a workload worse, by pairs of commits with a good one.
+    """Find the commit that made a workload slower or larger.
 
-    GOOD and BAD are commits, tags or branches on one line of first parents. BAD is launched beside
-    GOOD first: where it is not proven worse, there is nothing to look for. Then commits between
-    them are launched beside GOOD, and the commit that is left beside its parent. A commit that runs
-    the same program as a measured one is not launched; one that cannot be measured is left out, and
-    named. Nothing of the checkout changes.
+    GOOD and BAD are commits, tags or branches on one line of first parents. First, pairs of GOOD
+    and BAD must prove that BAD is worse. Then commits between them are paired with GOOD. At last,
+    the commit that is left is paired with its parent. A commit with the same program as a measured
+    one is skipped. A commit that cannot be measured is skipped and named. Your checkout stays as it
+    is.
 
-    Exit codes: 0 one commit was found, 3 no answer: BAD is not proven worse, or several commits are
-    left, 130 interrupted: what is known by then is printed.
+    Exit codes: 0 one commit was found, 3 BAD is not proven worse, or several commits are left, 130
+    interrupted (the answer so far is printed).
     """
     reports.check_target(None, output, inputs=[])
     bisected = bisect.bisect(

@@ -6,7 +6,7 @@ FEATURE = Feature(
     commands={
         "calibrate": FeatureCommand(
             group="Every day",
-            does="Measure what this machine can show: its statistic, and the limit it can hold.",
+            does="Measure the noise of this machine, and the limit that it can hold.",
             target="ci_perf.features.calibrate.command:calibrate_command",
         )
     },

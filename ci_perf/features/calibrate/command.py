@@ -48,7 +48,7 @@ def _share(_context: click.Context, _parameter: click.Parameter, value: str | No
     "--planted",
     metavar="SHARE",
     callback=_share,
-    help="Launch each workload slowed down by this share (3%), too, and say whether pairs find it.",
+    help="Also launch each workload slower by this share (3%), and show whether pairs find it.",
 )
 @options.run_output(default="calibration-run.json")
 @options.report
@@ -62,11 +62,11 @@ def calibrate_command(
     report: Path | None,
     format: str | None,  # noqa: A002  the option's name, and that of its environment variable
 ) -> int:
-    """Measure what this machine can show: its statistic, and the limit it can hold.
+    """Measure the noise of this machine, and the limit that it can hold.
 
-    Launches every workload of a suite several times, all of the same code, and says how much they
-    differ, and the smallest change that pairs of them would prove. Writes
-    BASELINES/MACHINE/calibration.json, which later verdicts use once it is there.
+    Launches the same code of every workload several times. Shows how much the launches differ, and
+    the smallest loss that pairs would prove. Writes BASELINES/MACHINE/calibration.json for later
+    verdicts.
 
     Exit codes: 0 calibrated, 3 a workload failed, or the machine cannot be trusted.
     """

@@ -11,8 +11,8 @@ FEATURE = Feature(
     commands={
         "pin": FeatureCommand(
             group="CI and scale",
-            does="Write the digest of an image into suite.toml, so that all runners measure in the "
-            "same.",
+            does="Write the digest of an image into suite.toml, so that all runners use the "
+            "same image.",
             target="ci_perf.features.containers.command:pin_command",
         )
     },

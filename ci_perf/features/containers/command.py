@@ -18,25 +18,25 @@ from ci_perf.model.container import EngineName
     type=click.Choice(get_args(EngineName)),
     default="docker",
     show_default=True,
-    help="The engine that is asked for the image.",
+    help="The engine that has the image.",
 )
 @click.option(
     "--pull",
     is_flag=True,
-    help="Ask the registry what the tag means today, even where this host has such an image.",
+    help="Ask the registry for the current image of the tag, even if this host has an image.",
 )
 @click.option(
     "--local",
     is_flag=True,
-    help="Take the id of an image that was never pushed; no other host has such an id.",
+    help="Use the id of an image that was never pushed. Only this host knows it.",
 )
 def pin_command(
     reference: str | None, workloads: Path, engine: EngineName, *, pull: bool, local: bool
 ) -> None:
-    """Write the digest of an image into suite.toml, so that all runners measure in the same.
+    """Write the digest of an image into suite.toml, so that all runners use the same image.
 
-    REFERENCE is a tag, by default that of the image in suite.toml: what it means now is written as
-    NAME:TAG@sha256:... into the table [container]. Shows it on stdout.
+    REFERENCE is a tag, by default that of the image in suite.toml. Writes its current image as
+    NAME:TAG@sha256:... into the table [container], and prints it.
     """
     pinned = pin.pin(
         reference,

@@ -212,7 +212,7 @@ def _image(runner: Choice, chosen_engine: Engine, pinned: str, whose: str, notif
         raise UsageError(
             f"suite.toml of {whose}: image {reference}: expected one of "
             f"{', '.join(runner.allow_image)} (--container allow-image), found another; "
-            "whoever runs ci-perf here has to allow it"
+            "the workflow, or the user who runs ci-perf, must allow it"
         )
     images.check(reference, allow_unpinned=runner.allow_unpinned)
     return images.resolve(
@@ -225,7 +225,7 @@ def check_mounts(plan: Plan, workloads: Path) -> None:
     root = Path(plan.root)
     if root in {Path("/"), _home()}:
         raise UsageError(
-            f"{root}: expected the root of a repository, found the whole of a "
+            f"{root}: expected the root of a repository, found the root of the "
             f"{'machine' if root == Path('/') else 'home'}, which a container would see; change "
             "into the repository"
         )
@@ -237,7 +237,7 @@ def check_mounts(plan: Plan, workloads: Path) -> None:
         if not any(Path(workload.file).is_relative_to(place) for place in meant):
             raise UsageError(
                 f"workload {workload.id}: expected a file of {root}, found a link that leads to "
-                f"{workload.file}; a container sees the checkout, and nothing that it links to"
+                f"{workload.file}; a container sees only files inside of the checkout"
             )
 
 

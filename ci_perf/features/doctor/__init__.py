@@ -6,7 +6,7 @@ FEATURE = Feature(
     commands={
         "doctor": FeatureCommand(
             group="First week",
-            does="Say what this machine is, and why CUDA is not available when it is not.",
+            does="Describe this machine, and say why CUDA is missing.",
             target="ci_perf.features.doctor.command:doctor_command",
         )
     },

@@ -27,24 +27,24 @@ from ci_perf.version import __version__
     type=click.Choice(runners.find_kinds()),
     default="local",
     show_default=True,
-    help="Where would be measured: in processes of this machine, or in containers.",
+    help="Where to measure: in processes of this machine, or in containers.",
 )
 @click.option(
     "--image",
     metavar="NAME@sha256:DIGEST",
-    help="The image to try; by default that of [container] in suite.toml.",
+    help="The image to test. By default that of [container] in suite.toml.",
 )
 @options.workloads
 @click.option(
     "--json",
     is_flag=True,
-    help="Print facts and findings as JSON, for a program or an issue report.",
+    help="Print facts and findings as JSON, for a program or a bug report.",
 )
 @click.option(
     "--deep",
     is_flag=True,
-    help="Also try, for up to a minute, what a measurement relies on: clocks, waits, memory, and "
-    "whether other programs are noticed.",
+    help="Also test for up to a minute if clocks, waits and memory can be trusted, and if other "
+    "programs are noticed.",
 )
 @measure_options.option("wait_s")
 def doctor_command(
@@ -56,16 +56,14 @@ def doctor_command(
     deep: bool,
     wait: float | None,
 ) -> int:
-    """Say what this machine is, and why CUDA is not available when it is not.
+    """Describe this machine, and say why CUDA is missing.
 
-    Each finding names the next step. On a GPU, torch is asked to run one kernel: on a busy GPU that
-    takes some hundred MiB for a moment. With --runner docker or podman, it is the torch of the
-    image, in a container with the flags of a measurement; this machine itself needs none then.
-    With --deep, each check has passed, failed or was skipped, with its figures or the reason.
+    Each finding names the next step. On a GPU, torch runs one kernel, with some hundred MiB of its
+    memory. With --runner docker or podman, this is the torch of the image, in a container. With
+    --deep, each check is passed, failed or skipped, with its figures or the reason.
 
-    Exit codes: 0 CPU or GPU workloads can be measured, 3 nothing can be measured (torch is
-    missing or broken; no container can be started, or none from this image), or a check of --deep
-    failed.
+    Exit codes: 0 CPU or GPU workloads can be measured, 3 they cannot (torch is missing or broken,
+    or no container of this image starts), or a check of --deep failed.
     """
     if deep and runner != "local":
         raise UsageError(f"--deep: expected --runner local, found {runner}; run it in the image")

@@ -6,7 +6,7 @@ FEATURE = Feature(
     commands={
         "explain": FeatureCommand(
             group="Every day",
-            does="Say what a step of workloads does differently, or what it waits for.",
+            does="Name the functions that cause a change, or the waits of a step.",
             target="ci_perf.features.explain.command:explain_command",
         )
     },

@@ -27,7 +27,7 @@ from ci_perf.model import codec
 @click.option(
     "--operators",
     is_flag=True,
-    help="List the operators of a step, too: calls, CPU time, GPU time, how long the host waits.",
+    help="Also list the operators of a step: calls, CPU time, GPU time, waits of the host.",
 )
 @options.table_format
 @options.output
@@ -39,10 +39,10 @@ def explain_command(
     format: str | None,  # noqa: A002  the option's name, and that of its environment variable
     output: Path | None,
 ) -> None:
-    """Say what a step of workloads does differently, or what it waits for.
+    """Name the functions that cause a change, or the waits of a step.
 
-    Profiles them now: with --against the merge base and the head in turns, whatever their verdict;
-    else the head alone. Nothing is judged: the exit code is 0.
+    Profiles the workloads now. With --against, it compares the merge base and the head. It gives no
+    verdict: the exit code is 0.
     """
     reports.check_target(None, output, inputs=[])
     explained = ci_perf.explain(

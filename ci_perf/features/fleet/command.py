@@ -30,7 +30,7 @@ _PLAN = click.argument("plan", type=_FILE, metavar="PLAN.json")
 _CLASS = click.option(
     "--machine-class",
     metavar="NAME",
-    help="The class of machines whose units are run, where the plan has several.",
+    help="The class of machines to run, if the plan has several.",
 )
 
 
@@ -38,7 +38,7 @@ _AT_ONCE = click.option(
     "--at-once",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Units at the same time, at most: by default one on this machine, elsewhere all of them.",
+    help="The most units at the same time. By default one on this machine, elsewhere all units.",
 )
 
 
@@ -54,19 +54,19 @@ def fleet_command() -> None:
     type=click.IntRange(min=1),
     required=True,
     metavar="N",
-    help="Into how many parts the suite is divided: one per node.",
+    help="The number of parts of the suite: one per node.",
 )
 @click.option(
     "--machine-class",
     multiple=True,
     metavar="NAME",
-    help="Measure the suite on this class of machines, too: h100. May be repeated; each class "
-    "gets --units parts.",
+    help="A class of machines to measure the suite on: h100. May be repeated. Each class gets "
+    "--units parts.",
 )
 @click.option(
     "--against",
     metavar="REF",
-    help="The base that each node launches in turns with the head: as for `ci-perf run`.",
+    help="The base that each node launches alternately with the head, as in `ci-perf run`.",
 )
 @measure_options.option("suite")
 @options.workloads
@@ -91,10 +91,10 @@ def plan_command(
     matrix_output: Path | None,
     output: Path | None,
 ) -> None:
-    """Divide a suite among several nodes, by how long its launches took.
+    """Divide a suite among several nodes, by the times of its launches.
 
-    The longest workload comes first, each to the unit with the least to do. `ci-perf fleet
-    measure` measures one unit, `fleet run` all of them, and `fleet merge` joins their runs.
+    Each workload, longest first, goes to the unit with the least work. `ci-perf fleet measure`
+    measures one unit, `fleet run` all units, and `fleet merge` joins their runs.
     """
     kept = (workloads / "suite.toml", baselines)
     files.check_apart("--output", output, matrix_output, *kept)
@@ -144,7 +144,7 @@ def _matrix(planned: WorkPlan) -> str:
     "--engine",
     type=click.Choice(get_args(FleetEngineName)),
     required=True,
-    help="What queues, places and kills: this machine, a cluster, or a command of your own.",
+    help="The engine that queues and places units: this machine, a cluster, or your own command.",
 )
 @click.option(
     "-o",
@@ -152,7 +152,7 @@ def _matrix(planned: WorkPlan) -> str:
     type=_FOLDER,
     required=True,
     metavar="DIR",
-    help="The folder of the units, which the nodes must see under the same path.",
+    help="The folder of the units. All nodes must see it under the same path.",
 )
 @_CLASS
 @click.option(
@@ -168,14 +168,14 @@ def _matrix(planned: WorkPlan) -> str:
     "--devices",
     metavar="LIST",
     default="",
-    help="With --engine local, CUDA devices, of which each measures one unit at a time: 0,1,2,3.",
+    help="With --engine local: CUDA devices (0,1,2,3). Each measures one unit at a time.",
 )
 @click.option(
     "--python",
     default=sys.executable,
     show_default="this Python",
     metavar="PATH",
-    help="The Python of the nodes, which has ci_perf and torch.",
+    help="The Python of the nodes. It must have ci_perf and torch.",
 )
 def run_fleet_command(
     *,
@@ -189,14 +189,14 @@ def run_fleet_command(
     devices: str,
     python: str,
 ) -> int:
-    """Have an engine measure every unit of a plan that has no valid run yet.
+    """Measure every unit of a plan that has no valid run yet, by an engine.
 
-    Each unit is `ci-perf fleet measure` in a folder of its own below DIR. The engine queues,
-    places, retries and kills. The same command goes on after any end: what is measured is not
-    measured again. RUN_OPTIONs after "--" are given to every one.
+    Each unit is `ci-perf fleet measure` in its own folder below DIR. The engine queues, places,
+    retries and kills. After an interrupt, the same command continues: measured units are kept.
+    RUN_OPTIONs after "--" go to every unit.
 
-    Exit codes: 0 everything was measured, 3 a unit or a workload was not, 130 interrupted. Then
-    `ci-perf fleet merge` joins what there is.
+    Exit codes: 0 all workloads were measured, 3 a unit or a workload failed, 130 interrupted. Then
+    `ci-perf fleet merge` joins the runs.
     """
     is_whole = fleet.run(
         FleetOptions(
@@ -224,13 +224,13 @@ def run_fleet_command(
     type=_FILE,
     required=True,
     metavar="PLAN.json",
-    help="What `ci-perf fleet plan` has written.",
+    help="The file of `ci-perf fleet plan`.",
 )
 @click.option(
     "--unit",
     required=True,
     metavar="ID",
-    help="The unit to measure: it says which workloads, and against what.",
+    help="The unit to measure. It names workloads and base.",
 )
 @options.run_output(default="run.json")
 def measure_command(
@@ -265,7 +265,7 @@ def measure_command(
     type=click.Path(path_type=Path),
     required=True,
     metavar="PATH",
-    help="Where pods find it; PLAN.json, the checkout and --output lie below, here and there.",
+    help="The path of the volume, in the pods and here. It has PLAN.json, checkout and --output.",
 )
 @click.option(
     "-o", "--output", type=_FOLDER, required=True, metavar="DIR", help="The folder of the units."
@@ -275,7 +275,7 @@ def measure_command(
     "--resource",
     multiple=True,
     metavar="NAME=QUANTITY",
-    help="What a unit takes of its node, may be repeated: nvidia.com/gpu=8.",
+    help="A resource that a unit takes: nvidia.com/gpu=8. May be repeated.",
 )
 @click.option(
     "--node-label", multiple=True, metavar="NAME=VALUE", help="A label of the nodes: pool=h100."
@@ -295,8 +295,8 @@ def manifest_command(
 ) -> None:
     """Print an Indexed Job of Kubernetes for the units of a plan that have no valid run yet.
 
-    For `kubectl apply -f -`. Kubernetes measures once more what a node loses; then `ci-perf fleet
-    merge` joins the runs below DIR.
+    For `kubectl apply -f -`. If a node dies, Kubernetes measures its unit once more. Then `ci-perf
+    fleet merge` joins the runs below DIR.
     """
     cluster = Cluster(
         image=image,
@@ -331,14 +331,14 @@ def _pairs(option: str, words: tuple[str, ...]) -> dict[str, str]:
     "--output",
     type=click.Path(path_type=Path),
     required=True,
-    help="Where to write the merged run; with several classes of machines the folder for one "
+    help="The file of the merged run. With several classes of machines: the folder for a "
     "CLASS.json each.",
 )
 @click.option(
     "--comparison",
     type=click.Path(path_type=Path),
-    help="Judge what was merged, too, by the baselines: where to write the comparison as JSON, for "
-    "`github publish`; with several classes of machines the folder for one CLASS.json each.",
+    help="Also judge the merged run, and write the comparison as JSON for `github publish`. With "
+    "several classes of machines: the folder for a CLASS.json each.",
 )
 @options.fail_on(default=None)
 @options.workloads
@@ -353,15 +353,14 @@ def merge_command(
     workloads: Path,
     baselines: Path,
 ) -> int:
-    """Join what several nodes have measured into one run per class of machines.
+    """Join the runs of several nodes into one run per class of machines.
 
-    RUN.json is a file that `ci-perf fleet measure` wrote, or a folder of such run.json.
-    The order is of no account. A workload that is planned and was not measured is a failed one,
-    with the reason: exit code 3. Refused, with exit code 2: a workload that was measured twice, or
-    on other machines than the rest of its class. Baselines and suite.toml say how many suspects
-    there are over all nodes: they share the chance of a false alarm.
+    RUN.json is a file of `ci-perf fleet measure`, or a folder of such files, in any order. A
+    planned workload that was not measured is failed, with the reason: exit code 3. Refused, with
+    exit code 2: a workload that was measured twice, or on another machine than the rest of its
+    class. The suspects of all nodes share the chance of a false alarm.
 
-    With --comparison the exit code is that of the comparisons, as of `ci-perf check`.
+    With --comparison the exit code is that of `ci-perf check`.
     """
     for option, target in (("--output", output), ("--comparison", comparison)):
         files.check_apart(option, target, plan, *runs, baselines, workloads)

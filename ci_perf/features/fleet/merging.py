@@ -128,9 +128,7 @@ def _check_source(plan: WorkPlan, shard: ShardRun) -> None:
                 f"found {actual[:_DETAIL_CHARS]!r}; merge runs of one plan"
             )
     if run.merged_from:
-        raise InvalidFileError(
-            f"{shard.label}: expected the run of one node, found one that was merged already"
-        )
+        raise InvalidFileError(f"{shard.label}: expected the run of one node, found a merged run")
     if plan.against and run.interleaved is None and (run.measured or run.failed):
         raise InvalidFileError(
             f"{shard.label}: expected pairs against {plan.against!r}, as in the plan, found none; "

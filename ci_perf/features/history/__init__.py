@@ -6,7 +6,7 @@ FEATURE = Feature(
     commands={
         "history": FeatureCommand(
             group="Every day",
-            does="Show what git knows of the baselines of a branch: every session, and what moved.",
+            does="Show the history of each metric of a branch, from the baselines in git.",
             target="ci_perf.features.history.command:history_command",
         )
     },

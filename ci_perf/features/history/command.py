@@ -30,38 +30,38 @@ _FORMS = ("html", "json", "csv", "parquet", "terminal")
     "--repository-url",
     default="",
     metavar="URL",
-    help="Where people see the repository: commits link there. By default the address of the "
-    "remote origin, if it is https.",
+    help="The address of the repository, for links to commits. By default the remote origin, if it "
+    "is https.",
 )
 @click.option(
     "--format",
     type=click.Choice(_FORMS),
-    help="By default terminal, or with -o html; parquet needs -o.",
+    help="By default terminal, and html with -o. parquet needs -o.",
 )
 @click.option(
     "-o",
     "--output",
     type=click.Path(path_type=Path),
     metavar="FOLDER",
-    help="With html the folder that gets the page; else a file, instead of stdout.",
+    help="With html the folder for the page. Else a file, instead of stdout.",
 )
 @click.option(
     "--measure",
     metavar="FROM..TO",
-    help="Measure these commits first, oldest first, and add a session of each to --baselines, "
-    "which you then commit; nothing is read.",
+    help="Measure these commits, oldest first, and add a session of each to --baselines, which you "
+    "then commit.",
 )
 @click.option(
     "--every",
     type=click.IntRange(min=1),
     default=1,
     show_default=True,
-    help="Measure each N-th commit, counted from TO back. With --measure.",
+    help="Measure each N-th commit, counted back from TO. With --measure.",
 )
 @click.option(
     "--force",
     is_flag=True,
-    help="Accept also what was measured under heavy pressure. With --measure.",
+    help="Accept numbers of a very busy machine. With --measure.",
 )
 @measure_options.measuring("wait_s", "processes")
 def history_command(
@@ -76,16 +76,15 @@ def history_command(
     every: int,
     force: bool,
 ) -> int:
-    """Show what git knows of the baselines of a branch: every session, and what moved.
+    """Show the history of each metric of a branch, from the baselines in git.
 
-    Reads the commits of --ref, checks nothing out and runs nothing. Limits are those of the
-    suite.toml in --workloads. With --measure it fills the past: it measures commits of one line of
-    first parents, without FROM, each in a worktree of its own. A commit that runs the same program
-    as the one before is left out, one that fails is named, and the same command goes on where an
-    earlier one has ended.
+    Reads the commits of --ref, and runs nothing. The suite.toml in --workloads has the limits. With
+    --measure it measures older commits: those after FROM up to TO, along first parents, each in its
+    own worktree. A commit with the same program as the one before is skipped. A commit that fails
+    is named. Call it again to continue.
 
-    Exit codes: 0 done; with --measure also 3 a commit failed, and 130 interrupted: what was
-    accepted by then stays.
+    Exit codes: 0 done. With --measure also 3 a commit failed, 130 interrupted (accepted sessions
+    stay).
     """
     if measure is not None:
         return _measure(measure, measuring, format, output, every=every, force=force)

@@ -80,7 +80,7 @@ def read(options: HistoryOptions, *, notify: Notify) -> BranchHistory:
     known, skipped = _files(versions)
     if not known:
         raise CiPerfError(
-            f"{options.ref}: expected commits with baselines below {folder}, found none; next: "
+            f"{options.ref}: expected commits that change {folder}, found none; next: "
             "`ci-perf accept run.json`, then commit the files"
         )
     commits = {version.commit.id: version.commit for version in reversed(versions)}

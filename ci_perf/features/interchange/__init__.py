@@ -11,7 +11,7 @@ FEATURE = Feature(
         ),
         "judge": FeatureCommand(
             group="CI and scale",
-            does="Judge samples that any harness has recorded.",
+            does="Judge numbers of another harness.",
             target="ci_perf.features.interchange.command:judge_command",
         ),
     },

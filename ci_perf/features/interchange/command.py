@@ -20,21 +20,21 @@ _FILE = click.Path(path_type=Path)
 @click.option(
     "--from",
     type=click.Choice(list(importers.TOOLS)),
-    help="Judge files of this harness, given by --base and --head, instead of SAMPLES.",
+    help="Instead of SAMPLES: judge files of this harness, given by --base, --head and --pair.",
 )
 @click.option(
     "--base",
     type=_FILE,
     multiple=True,
     metavar="FILE",
-    help="What the harness wrote for the base: each file is one session. May be repeated.",
+    help="A file of the base. Each file is one session. May be repeated.",
 )
 @click.option(
     "--head",
     type=_FILE,
     multiple=True,
     metavar="FILE",
-    help="What it wrote for the head: all files together are one session. May be repeated.",
+    help="A file of the head. All files together are one session. May be repeated.",
 )
 @click.option(
     "--pair",
@@ -42,13 +42,13 @@ _FILE = click.Path(path_type=Path)
     nargs=2,
     multiple=True,
     metavar="BASE HEAD",
-    help="What it wrote for base and head launched in turns: only this confirms. May be repeated.",
+    help="Two files that were launched alternately. Only pairs prove a loss. May be repeated.",
 )
 @click.option(
     "--limit",
     type=click.FloatRange(min=0, max=1, min_open=True),
     metavar="SHARE",
-    help="The loss of a time that must not pass unseen; 0.02, which is 2 %, by default.",
+    help="The loss of a time that must be seen. By default 0.02, which is 2 %.",
 )
 @options.fail_on(default="proven")
 @options.report_format
@@ -64,13 +64,13 @@ def judge_command(
     output: Path | None,
     **harness: str | None,  # `from`, which Python allows as no parameter of its own
 ) -> int:
-    """Judge samples that any harness has recorded.
+    """Judge numbers of another harness.
 
-    SAMPLES are JSON files (their schema: `ci-perf schema samples`) with sessions of the base,
-    launches of the head, and pairs of launches that took turns. Or name the files of another
-    harness: `--from pyperf --base monday.json --base tuesday.json --head new.json`. Name all files
-    of a pull request in one call: the chance of a false alarm, 5 %, is shared within a call.
-    Without pairs nothing is confirmed, and nothing ends with exit code 1 unless --fail-on says so.
+    SAMPLES are JSON files (`ci-perf schema samples` prints the schema) with sessions of the base,
+    launches of the head, and pairs of both. Or name the files of another harness: `--from pyperf
+    --base monday.json --base tuesday.json --head new.json`. Name all files of a pull request in one
+    call: they share the 5 % chance of a false alarm. Without pairs, a loss is at most likely, and
+    ends with 1 only by --fail-on.
     """
     inputs = [*samples, *base, *head, *itertools.chain.from_iterable(pair)]
     reports.check_target(format, output, inputs=inputs)
@@ -94,12 +94,12 @@ def judge_command(
     "--format",
     type=click.Choice(FORMATS),
     required=True,
-    help="A table (csv, parquet), what another tool reads, or one page of HTML.",
+    help="A table (csv, parquet), a format of another tool, or a page of HTML.",
 )
 @click.option(
     "--run",
     type=_FILE,
-    help="Of html: the run.json that was judged, if it is not beside FILE.",
+    help="For html: the run.json that was judged, if it is in another folder than FILE.",
 )
 @options.baselines
 @options.output
@@ -112,9 +112,9 @@ def export_command(
 ) -> None:
     """Write a run or a comparison for another tool, or as a page of HTML.
 
-    FILE is what `ci-perf run`, or `compare` with --format json, wrote. html draws a
-    comparison as one page that needs no server, network or script, with the committed sessions of
-    --baselines. tensorboard makes a folder of --output.
+    FILE is a run of `ci-perf run`, or a comparison of `ci-perf compare --format json`. html draws a
+    comparison as one static page, with the committed sessions of --baselines. tensorboard writes a
+    folder: --output.
     """
     is_folder = format == "tensorboard"
     reports.check_target(

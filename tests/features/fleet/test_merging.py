@@ -239,7 +239,7 @@ def test_pairs_against_another_commit_are_refused():
 def test_a_run_that_was_merged_is_not_merged_again():
     (merged,) = merging.merge(PLAN, [a_shard(WHOLE, unit) for unit in PLAN.units]).values()
 
-    with pytest.raises(InvalidFileError, match="merged already"):
+    with pytest.raises(InvalidFileError, match="found a merged run"):
         merging.merge(PLAN, [merging.ShardRun(label="run.json", run=merged)])
 
 

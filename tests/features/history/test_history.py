@@ -225,7 +225,7 @@ def test_no_repository_no_branch_no_commit_and_no_baselines_are_said(branch, tmp
     with pytest.raises(UsageError, match="--ref HEAD: expected a branch, tag or commit"):
         read(branch)
     branch.commit(code_py="no baselines")
-    with pytest.raises(CiPerfError, match=r"expected commits with baselines below baselines"):
+    with pytest.raises(CiPerfError, match=r"expected commits that change baselines"):
         read(branch)
     with pytest.raises(UsageError, match="--ref --all"):
         read(branch, ref="--all")

@@ -102,7 +102,7 @@ def test_compare_uses_the_limits_of_the_suite(project):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("", "found nothing"),
+        ("", "found an empty file"),
         ('{"type": "run"', "truncated"),
         ('{"type": "comparison", "schema_version": 1}', "$.type"),
         ('{"schema_version": 7}', "newer ci-perf"),

@@ -125,7 +125,7 @@ def test_two_runs_at_once_never_overlap(project):
     told = both[1].stderr.readline()
     ended = [process.communicate(timeout=120) and process.returncode for process in both]
 
-    assert re.match(f"waiting for cpu: held by run .* process {owner.pid} ", told)
+    assert re.match(f"waiting for cpu, which run .* process {owner.pid} ", told)
     assert ended == [ExitCode.OK, ExitCode.OK]
     noted = [line.split() for line in (project.root / "steps").read_text().splitlines()]
     spans = {

@@ -204,7 +204,7 @@ def test_a_comment_that_was_edited_since_is_refused(second, workload):
     second.github.state.edit_comment(edited, ACCEPT.replace("mlp", workload))
     second.types("github", "accept-comment")
 
-    assert "expected it as it was written, found it edited" in answer(second)
+    assert "expected an unedited comment" in answer(second)
     assert second.github.head("feature") == HEAD
 
 

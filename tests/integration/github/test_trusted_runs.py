@@ -208,8 +208,11 @@ def test_a_report_with_a_doubt_is_never_skipped(second):
 @pytest.mark.parametrize(
     ("run", "match"),
     [
-        (slower(commit="d" * 40), "expected numbers of aaaaaaaaaaaa, found some of dddddddddddd"),
-        (slower(commit="unknown"), "found some of unknown"),
+        (
+            slower(commit="d" * 40),
+            "expected numbers of aaaaaaaaaaaa, found numbers of dddddddddddd",
+        ),
+        (slower(commit="unknown"), "found numbers of unknown"),
         (dirty(slower()), "checkout with changed files"),
     ],
     ids=["another commit", "no commit", "changed files"],

@@ -135,7 +135,7 @@ def test_what_starts_afresh_needs_a_reason_as_well(root, other):
     before = contents(root)
     slower = msgspec.structs.replace(a_measured("a", *SLOW, parameters={"n": 1}), **other)
 
-    with pytest.raises(UsageError, match=r"starts afresh.*a \((other|a step) .*--reason"):
+    with pytest.raises(UsageError, match=r"loses its history.*a \((other|a step) .*--reason"):
         accepted(root, a_run(slower, id="2"))
     assert contents(root) == before
     assert accepted(root, a_run(slower, id="2"), reason="more layers") == {"a": Action.REPLACED}

@@ -51,16 +51,16 @@ def edited(root, edit):
 @pytest.mark.parametrize(
     ("edit", "message"),
     [
-        (lambda d: d["headline"].update(step_time_s=9), r"headline: .*do not edit it by hand"),
+        (lambda d: d["headline"].update(step_time_s=9), r"headline: .*write it again with"),
         (
             lambda d: d["headline"].update(step_time_s=9),
-            r"expected step_time_s [\d.e-]+, as follows from the sessions, found step_time_s 9.0;",
+            r"the sessions give step_time_s [\d.e-]+, found step_time_s 9.0;",
         ),
         (
             lambda d: d["headline"].pop("step_time_s"),
-            r"expected step_time_s [\d.e-]+, as .*, found step_time_s absent;",
+            r"the sessions give step_time_s [\d.e-]+, found step_time_s absent;",
         ),
-        (lambda d: d.update(workload="b"), r"\$\.workload: expected 'a', as the file is called"),
+        (lambda d: d.update(workload="b"), r"\$\.workload: expected 'a', the name of the file"),
         (
             lambda d: d["sessions"][0]["processes"][0].update(step_time_s=-1),
             r"processes\[0\]\.step_time_s: expected a number > 0.*, found -1",
@@ -75,7 +75,7 @@ def edited(root, edit):
             r"sessions\[0\]\.epochs: unknown metric 'step_tme_s'; did you mean 'step_time_s'\?",
         ),
         (lambda d: d["sessions"][0].update(epochs={"step_time_s": -1}), r"epochs"),
-        (lambda d: d.update(suite="other"), r"\$\.suite: expected 'smoke', as the folder"),
+        (lambda d: d.update(suite="other"), r"\$\.suite: expected 'smoke', the name of the folder"),
         (
             lambda d: d["sessions"][0]["processes"][0].update(step_time_s=5e-324),
             r"step_time_s: expected a number > 0",

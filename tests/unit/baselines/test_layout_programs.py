@@ -65,7 +65,7 @@ def test_a_run_that_changes_no_baseline_changes_no_record(root):
 def test_a_record_is_read_as_if_a_stranger_had_written_it(root):
     file = layout.program_file(layout.path(root, CPU, "smoke", "a"))
     layout.write_program(file, a_program("b"))
-    with pytest.raises(InvalidFileError, match="expected 'a', as the file is called"):
+    with pytest.raises(InvalidFileError, match="expected 'a', the name of the file"):
         read(root)
 
     file.write_text('{"workload": "a", "unknown": 1}')

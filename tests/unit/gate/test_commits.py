@@ -46,7 +46,7 @@ def test_a_line_has_a_merge_and_not_what_it_brought(merged):
     [
         ("main", "main", "expected two commits, found the same one"),
         ("main", "first", "name them the other way round"),
-        ("brought", "main", "found one that a merge has brought there"),
+        ("brought", "main", "found a commit of a merged branch"),
         ("nothing", "main", "nothing: expected a branch, tag or commit"),
         ("-x", "main", "-x: expected a branch, tag or commit"),
     ],
@@ -60,7 +60,7 @@ def test_another_history_is_wrong_use(merged):
     merged.ask("checkout", "--quiet", "--orphan", "other")
     merged.commit(b_py="3")
 
-    with pytest.raises(UsageError, match="expected a commit that other has grown from"):
+    with pytest.raises(UsageError, match="expected an ancestor of other"):
         commits.between(merged.root, "main", "other")
 
 

@@ -94,7 +94,7 @@ def test_a_list_of_very_many_files_is_refused_before_it_is_read(monkeypatch):
     data = zipped(*((f"file{index:05}", "") for index in range(20_000)), (NAME, "{}"))
     monkeypatch.setattr(zipfile, "ZipFile", None)  # whoever reads the list fails in another way
 
-    refused(data, "far too many")
+    refused(data, "found too many")
 
 
 def test_the_large_form_of_a_list_is_refused():
@@ -102,7 +102,7 @@ def test_the_large_form_of_a_list_is_refused():
     end = data.rindex(b"PK\x05\x06")
     locator = struct.pack("<4sLQL", b"PK\x06\x07", 0, 0, 1)
 
-    refused(data[:end] + locator + data[end:], "far too many")
+    refused(data[:end] + locator + data[end:], "found too many")
 
 
 def test_an_archive_that_is_larger_than_any_is_refused():
@@ -116,11 +116,11 @@ def test_a_file_with_a_password_is_refused():
     in_list = data.rindex(b"PK\x01\x02")
     data[in_list + 8] |= 1
 
-    refused(bytes(data), "found it packed otherwise")
+    refused(bytes(data), "found another form of ZIP")
 
 
 def test_an_unusual_packing_is_refused():
-    refused(zipped((NAME, "{}"), compression=zipfile.ZIP_LZMA), "found it packed otherwise")
+    refused(zipped((NAME, "{}"), compression=zipfile.ZIP_LZMA), "found another form of ZIP")
 
 
 def test_content_that_was_changed_is_damaged():

@@ -155,7 +155,7 @@ def test_a_task_that_cannot_be_read_becomes_a_trouble(tmp_path):
     assert ranks.main(tmp_path) == 1
 
     failure = files.read(tmp_path / task.FAILURE, TaskFailure)
-    assert "expected a file, found nothing" in failure.reason
+    assert "this file does not exist" in failure.reason
 
 
 def speak(path, source):

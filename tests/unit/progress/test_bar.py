@@ -102,7 +102,7 @@ def test_waiting_is_told_once_and_its_time_moves(screen):
 
     assert screen.description == "waiting for cpu"
     assert screen.shown == ("12 s of at most 30 min 0 s", "")
-    assert screen.printed.count("held by run a of robin") == 1
+    assert screen.printed.count("which run a of robin holds") == 1
 
     screen.listener.machine_busy("tasks waited for a CPU 90%", 0.0, 60.0)
     screen.listener.machine_awaited("", 7.0)

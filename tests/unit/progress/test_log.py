@@ -120,7 +120,7 @@ def test_who_must_wait_and_never_measures_opens_no_group(clock, said):
     listener.ended()
 
     (line,) = said()
-    assert line.startswith("waiting for GPU-0: held by : :group::somebody; ")
+    assert line.startswith("waiting for GPU-0, which : :group::somebody holds. ")
 
 
 @pytest.mark.parametrize(
@@ -141,9 +141,9 @@ def test_who_waits_for_a_lock_says_whose_it_is_how_long_and_how_not_to_wait(cloc
         clock.now += 0.1
 
     text = (
-        "waiting for cpu: held by run a of robin, process 7 in /p; --wait sets how long to "
-        "wait. Where both runs cannot disturb each other, give one its own folder of locks: "
-        "CI_PERF_LOCK_DIR"
+        "waiting for cpu, which run a of robin, process 7 in /p holds. If the two runs cannot "
+        "disturb each other, give one its own folder of locks by CI_PERF_LOCK_DIR. --wait sets the "
+        "time"
     )
     assert said() == [
         f"{text} (at most 30 min 0 s)",

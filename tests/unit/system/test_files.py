@@ -24,8 +24,8 @@ def test_a_document_survives_the_disk(tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (None, "expected a file, found nothing"),
-        (b"", "expected a JSON document written by ci-perf, found nothing"),
+        (None, "this file does not exist"),
+        (b"", "expected a JSON document written by ci-perf, found an empty file"),
         (b'{"type": "run", "sch', "Was the file cut off"),
         (b"\xff\xfe{}", "expected UTF-8, found byte 0xff at offset 0"),
         (b" " * (files.MAX_BYTES + 1), "expected at most 50 MiB"),
@@ -132,7 +132,7 @@ def test_a_full_disk_leaves_the_old_file_and_no_litter(tmp_path):
         [sys.executable, "-c", code, path], capture_output=True, text=True, check=True
     )
 
-    assert "cannot be written: File too large; what stood there before is intact" in done.stdout
+    assert "cannot be written: File too large; the old content is intact" in done.stdout
     assert path.read_text() == "old"
     assert [found.name for found in tmp_path.iterdir()] == ["run.json"]
 
@@ -192,7 +192,7 @@ def test_what_we_would_refuse_to_read_is_never_written(tmp_path):
     with pytest.raises(CannotWriteError, match=r"run\.json: cannot be written: ") as caught:
         files.write(path, a_run(a_measured("good", 1e-3), a_failed("my workload")))
 
-    caught.match(r"\$\.failed\[0\]\.workload: .*, found \"my workload\"; what stood there before")
+    caught.match(r"\$\.failed\[0\]\.workload: .*, found \"my workload\"; the old content is intact")
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
 

@@ -214,7 +214,7 @@ def test_a_full_disk_is_named(forked, temporary, tmp_path, monkeypatch):
 def test_a_repository_that_git_cannot_write_to_is_named(forked, temporary):
     (forked.root / ".git/worktrees").write_text("a file where git wants a folder")
 
-    with pytest.raises(CiPerfError, match="found that git cannot") as raised:
+    with pytest.raises(CiPerfError, match="git could not check it out") as raised:
         worktree.base_of(forked.root, "main").__enter__()
 
     assert "worktrees" in raised.value.output

@@ -73,9 +73,9 @@ def check(reference: str, *, allow_unpinned: bool) -> None:
         return
     tag = f"the tag {asked.tag!r}" if asked.tag else "neither digest nor tag, which means 'latest'"
     raise UsageError(
-        f"image {reference}: expected one that is pinned (NAME@sha256:...), found {tag}: it may be "
-        f"another image tomorrow; next: `ci-perf pin {reference}`, or measure all the same "
-        "with --container allow-unpinned=true, which marks the run"
+        f"image {reference}: expected one that is pinned (NAME@sha256:...), found {tag}: it can "
+        f"change; next: `ci-perf pin {reference}`, or allow it with --container "
+        "allow-unpinned=true, which marks the run"
     )
 
 
@@ -152,17 +152,17 @@ def pulled(engine: Engine, asked: Named | Local, say: Callable[[str], None]) -> 
     """Fetch an image that the host does not have. Raises EngineError."""
     if isinstance(asked, Local):
         raise EngineError(
-            f"image {asked.identity}: expected {engine.name} to have it, found that it does not; "
-            "an id means something only on the host where the image was built: build it here, or "
-            "push it to a registry and pin its digest with `ci-perf pin NAME:TAG`"
+            f"image {asked.identity}: {engine.name} does not have it. An id is known only on the "
+            "host that built the image: build it here, or push it to a registry and pin its digest "
+            "with `ci-perf pin NAME:TAG`"
         )
     _check_built_here(engine, asked)
     pull(engine, asked, say)
     image = look(engine, asked)
     if image is None:
         raise EngineError(
-            f"image {spelled(asked)}: expected {engine.name} to have it once it was pulled, found "
-            "that it does not; was it removed meanwhile?"
+            f"image {spelled(asked)}: {engine.name} pulled it and does not have it now; was it "
+            "removed meanwhile?"
         )
     return image
 
@@ -174,7 +174,7 @@ def _check_built_here(engine: Engine, asked: Named) -> None:
     if engine.name == "podman" and is_short and look(engine, here) is not None:
         raise UsageError(
             f"image {spelled(asked)}: expected podman to have it, found {spelled(here)}, which was "
-            "built here; name it so"
+            "built here; use that name"
         )
 
 
@@ -196,7 +196,7 @@ def _digest(asked: Named | Local, image: HostImage) -> str:
     if isinstance(asked, Local):
         if asked.identity != image.identity:
             raise EngineError(
-                f"image {asked.identity}: expected this id, found {image.identity}; name it by that"
+                f"image {asked.identity}: expected this id, found {image.identity}; use that id"
             )
         return ""
     if not asked.digest:

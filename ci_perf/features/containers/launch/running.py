@@ -188,8 +188,8 @@ def _send(pid: int, what: signal.Signals) -> None:
         return
     except PermissionError:
         raise OSError(
-            f"process {pid} of a container: expected to be ours to stop, found another user's; "
-            "the engine numbers users in its own way (userns-remap)"
+            f"process {pid} of a container: no permission to stop it, because it belongs to "
+            "another user; the engine maps users to other numbers (userns-remap)"
         ) from None
 
 

@@ -166,7 +166,7 @@ def test_several_classes_do_not_fit_into_a_file(project):
     ("content", "message"),
     [
         ('{"type": "run"', "expected a JSON document"),
-        ("", "found nothing"),
+        ("", "found an empty file"),
         ('{"type": "run", "duration_s": NaN}', "found:"),
         ('{"type": "baseline"}', "expected 'run', found 'baseline'"),
         (" " * (50 * 2**20 + 1), "expected at most 50 MiB"),

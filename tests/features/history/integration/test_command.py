@@ -65,7 +65,7 @@ def test_nothing_is_written_where_one_of_the_files_cannot_be(branch, name):
 def test_without_baselines_no_folder_is_left(branch):
     done = typed("--baselines", "elsewhere", "-o", "site")
 
-    assert "expected commits with baselines below elsewhere" in str(done.exception)
+    assert "expected commits that change elsewhere" in str(done.exception)
     assert not (branch.root / "site").exists()
 
 

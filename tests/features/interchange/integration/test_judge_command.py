@@ -151,7 +151,7 @@ def test_two_files_may_hold_two_metrics_of_one_workload(project):
         (["--pair", "samples.json", "x.json"], "--base, --head, --pair: expected --from TOOL"),
         (["--from", "asv", "--head", "samples.json"], "--from asv: expected --base FILE and"),
         (["--from", "asv", "samples.json"], "and no SAMPLES"),
-        (["gone.json"], "gone.json: expected a file, found nothing"),
+        (["gone.json"], "gone.json: this file does not exist"),
         (["samples.json", "-o", "samples.json"], "would overwrite samples.json"),
         (
             ["--from", "asv", "--base", "samples.json", "--head", "samples.json"],
