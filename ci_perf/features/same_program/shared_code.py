@@ -4,6 +4,7 @@ An editable install leads every process of an environment to one checkout, and a
 the same on both sides: base and head would run the same code, and nothing would ever differ.
 """
 
+import functools
 import importlib.machinery
 import json
 import re
@@ -38,11 +39,18 @@ class ForeignCodeError(Exception):
     """The process has imported code of the other side, or a copy of it."""
 
 
+# What was imported when it was last found to be right: a forked process inherits it.
+_CHECKED: list[object] = []
+
+
 def check(todo: Task) -> None:
     """Look at what a task has imported so far: it must be the code of its own side.
 
     Raises ForeignCodeError.
     """
+    imported = [*sys.modules, *sys.path, _has_started_programs()]
+    if imported == _CHECKED:
+        return
     if other := _find_code_of_other_side(todo):
         raise ForeignCodeError(
             f"expected imports from {todo.root} alone, found code of the other side, "
@@ -68,6 +76,7 @@ def check(todo: Task) -> None:
             "side in `setup` of suite.toml (`python -m pip install --upgrade --target .deps .`), "
             "and name that folder in `python_path`"
         )
+    _CHECKED[:] = imported
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,9 +225,8 @@ class _Search:
         What a program that was started may import of the other side is not known elsewhere.
         """
         file = Path(real_path(str(package.folder / next(iter(package.files)))))
-        python = (sysconfig.get_path(name) for name in ("stdlib", "platstdlib"))
         is_imported = all(name != path for path, name in package.files.items())
-        homes = [*map(Path, map(real_path, python)), OURS, self._own]
+        homes = [*_find_python(), OURS, self._own]
         homes += self._others if is_imported else ()
         committed = [Path(real_path(str(self._own / each))) for each in self._todo.source_folders]
         is_at_home = any(
@@ -272,6 +280,12 @@ class _Search:
         files = [each / name for each in folders for name in _PROJECT_FILES]
         texts = (file.read_text(errors="replace") for file in files if file.is_file())
         return {_normalize(name) for text in texts for name in _NAME.findall(text)}
+
+
+@functools.cache
+def _find_python() -> list[Path]:
+    """Return the folders of Python's own modules."""
+    return [Path(real_path(sysconfig.get_path(name))) for name in ("stdlib", "platstdlib")]
 
 
 def _read_local_packages(folder: Path) -> Iterator[tuple[Path, set[str]]]:

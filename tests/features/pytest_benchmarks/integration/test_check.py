@@ -131,7 +131,7 @@ def test_a_test_that_only_the_head_has_is_new(repository):
 
     row = rows["test_pace.test_added", ""]
     assert row["verdict"] == "new", done.out
-    assert "there is no such test" in row["note"]
+    assert "found no such test" in row["note"]
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def test_a_test_that_only_the_head_has_is_new(repository):
         (("--pytest", "benchmarks"), "--pytest: expected --against REF"),
         (("--against", "main", "--pytest", "nowhere"), "expected a path below"),
         (("--against", "main", "--pytest", "/etc"), "expected a path below"),
-        (("--against", "main", "--pytest", "src"), "run tests in src, found its exit code 5"),
+        (("--against", "main", "--pytest", "src"), "expected tests in src, found its exit code 5"),
         (("--against", "main", "--pytest", "src", "--runner", "docker"), "expected --runner local"),
         (("--against", "main", "--pytest", "src", "--", "true"), "expected one of --pytest"),
     ],
