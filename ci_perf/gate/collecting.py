@@ -14,6 +14,15 @@ from ci_perf.suite import check_selection
 from ci_perf.worktree import Checkout
 
 
+def refuse_tests(plan: Plan) -> None:
+    """Refuse a plan with tests, where nothing collects them. Raises UsageError."""
+    if plan.tests:
+        raise UsageError(
+            f"suite {plan.suite!r}: expected workloads and commands, found tests of "
+            f"{plan.tests[0].id}, which `run`, `check` and `list` know; name another suite"
+        )
+
+
 def collect_plan(plan: Plan, root: Path, *, runs: bool, notify: Notify) -> Plan:
     """Return a plan with a workload for each of its tests, as they are in the checkout at `root`.
 

@@ -41,24 +41,34 @@ def measure(options: MeasureOptions, *, notify: Notify, listener: Listener) -> R
     if options.against is not None:
         compare.check_baselines(options.baselines, options.suite)
     return measure_plan(
-        plan(options), options, baselines=options.baselines, notify=notify, listener=listener
+        plan(options, has_tests=True),
+        options,
+        baselines=options.baselines,
+        notify=notify,
+        listener=listener,
     )
 
 
-def plan(options: MeasureOptions) -> Plan:
-    """Make the plan that options ask for. Raises UsageError and InvalidFileError."""
+def plan(options: MeasureOptions, *, has_tests: bool = False) -> Plan:
+    """Make the plan that options ask for; it may have tests where the caller collects them.
+
+    Raises UsageError and InvalidFileError.
+    """
     check_device(options.device)
     _check_numbers(options)
     runners.check(options.runner)
     processes = options.processes
     protocol: Mapping[str, Scalar] = {} if processes is None else {"processes": processes}
-    return suites.plan(
+    made = suites.plan(
         options.workloads,
         options.suite,
         selection=options.select,
         root=options.root,
         protocol=protocol,
     )
+    if not has_tests:
+        collecting.refuse_tests(made)
+    return made
 
 
 def measure_plan(
