@@ -44,12 +44,14 @@ class FeatureSource:
 
     ``open`` names a context manager: called with the root of the repository, the words, the
     options of the measurement, ``setup`` (the command that makes a side ready) and ``notify``, it
-    provides these options with a suite of `OUTSIDE_SUITES`.
+    provides these options with a suite of `OUTSIDE_SUITES`. ``plan`` names a function that yields
+    the workloads of a table `[[suites.X.NAME]]` in a checkout, where there are such tables.
     """
 
     metavar: str
     does: str
     open: str
+    plan: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

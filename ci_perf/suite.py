@@ -19,6 +19,7 @@ from ci_perf.model.base import OUTSIDE_SUITES, Scalar
 from ci_perf.model.environment import Software
 from ci_perf.model.suite import (
     READS_TEXT,
+    TESTS_PROTOCOL,
     Entry,
     Limit,
     LimitChange,
@@ -146,12 +147,14 @@ def plan(
     suite_file = load(folder)
     spec = _suite(suite_file, name, folder)
     planned = tuple(_expand(suite_file, spec, folder, name, protocol or {}))
-    if not planned:
+    tests = tuple(_plan_tests(suite_file, spec, folder, name, protocol or {}))
+    if not planned and not tests:
         raise InvalidFileError(
-            f"{folder / 'suite.toml'}: $.suites.{name}.workloads: expected at least one workload "
-            "or command, found none"
+            f"{folder / 'suite.toml'}: $.suites.{name}.workloads: expected at least one workload, "
+            "command or test, found none"
         )
-    _check_selection(selection, [workload.id for workload, _ in planned], suite)
+    if not tests:
+        check_selection(selection, [workload.id for workload, _ in planned], suite)
     made = Plan(
         suite=suite,
         root=_resolved(root),
@@ -171,6 +174,7 @@ def plan(
         python_path=suite_file.python_path,
         container=suite_file.container,
         workloads=tuple(w for w, _ in planned if is_selected(w.id, selection)),
+        tests=tests,
     )
     # What could not be written must be refused now, not when everything has been measured.
     return codec.decode(
@@ -302,6 +306,9 @@ def _protocol_tables(suite_file: SuiteFile) -> Iterator[tuple[str, dict[str, Sca
     yield "$", suite_file.protocol
     yield from ((f"$.suites.{name}", spec.protocol) for name, spec in suite_file.suites.items())
     yield from ((where, entry.protocol) for where, entry in _entries(suite_file))
+    for name, spec in suite_file.suites.items():
+        for index, tests in enumerate(spec.pytest):
+            yield f"$.suites.{name}.pytest[{index}]", tests.protocol
 
 
 def _check_different(values: tuple[Scalar, ...], where: str) -> None:
@@ -372,6 +379,31 @@ def _expand(
                 ),
                 entry,
             )
+
+
+def _plan_tests(
+    suite_file: SuiteFile,
+    spec: SuiteSpec,
+    folder: Path,
+    suite: str,
+    override: Mapping[str, Scalar],
+) -> Iterator[PlannedWorkload]:
+    """Make of each entry of tests what all of its workloads have in common."""
+    for index, entry in enumerate(spec.pytest):
+        own = {**suite_file.protocol, **spec.protocol, **entry.protocol, **override}
+        where = f"{folder / 'suite.toml'}: $.suites.{suite}.pytest[{index}].protocol"
+        chosen = [("-k", entry.keyword), ("-m", entry.marker)]
+        yield PlannedWorkload(
+            id="pytest",
+            file="pytest",
+            description="",
+            parameters={},
+            protocol=codec.convert({**TESTS_PROTOCOL, **own}, Protocol, name=where),
+            launch="fork",
+            inputs=tuple(sorted({*suite_file.inputs, *entry.inputs})),
+            collects=(*entry.paths, *(word for pair in chosen if pair[1] for word in pair)),
+            own_statistic="statistic" in own,
+        )
 
 
 def _points(matrix: Mapping[str, tuple[Scalar, ...]]) -> Iterator[dict[str, Scalar]]:
@@ -456,7 +488,8 @@ def _with_cpu_time(changes: Mapping[str, LimitChange]) -> dict[str, LimitChange]
     return {**changes, cpu: msgspec.structs.replace(step, gate=gate)}
 
 
-def _check_selection(selection: tuple[str, ...], known: list[str], suite: str) -> None:
+def check_selection(selection: tuple[str, ...], known: list[str], suite: str) -> None:
+    """Refuse a name that selects nothing. Raises UsageError."""
     for name in selection:
         if not any(is_selected(workload, (name,)) for workload in known):
             names = sorted({workload.partition(".")[0] for workload in known})

@@ -9,7 +9,7 @@ import ci_perf
 from ci_perf import hooks
 from ci_perf.cli import console, following, measure_options, options, reports
 from ci_perf.errors import ExitCode
-from ci_perf.gate import measure
+from ci_perf.gate import collecting, measure
 from ci_perf.gate.options import MeasureOptions
 from ci_perf.model import codec
 from ci_perf.model.suite import FailOn
@@ -177,7 +177,8 @@ def list_command(*, measuring: dict[str, Any], against: str | None, json: bool) 
     """
     asked = MeasureOptions(root=files.current_folder(), against=against, **measuring)
     if against is None:
-        plan = measure.plan(asked)
+        plan = measure.plan(asked, has_tests=True)
+        plan = collecting.collect_plan(plan, asked.root, runs=False, notify=console.say)
         console.emit(codec.encode(plan) if json else suite_text.listing(plan), output=None)
         return
     from ci_perf.features.same_program import same_program_report, touched

@@ -32,7 +32,7 @@ class Rules:
     """What suite.toml, and the calibration of the machine, say of judging a suite.
 
     ``expected`` are workloads that must be there, whatever the head's suite lists; ``known`` those
-    of the base's own suite, none where it is unknown.
+    of the base's own suite, none where not all are known: tests are not collected.
     """
 
     limits: Limits
@@ -53,7 +53,7 @@ class Rules:
             tiers=Tiers(hard=tuple(sorted({*base.tiers.hard, *self.tiers.hard}))),
             fail_on=min(base.fail_on, self.fail_on, key=gate_changes.STRICTEST_FIRST.index),
             expected=names,
-            known=names,
+            known=() if base.tests else names,
         )
 
 

@@ -13,7 +13,7 @@ from ci_perf import suite as suites
 from ci_perf.errors import CannotWriteError, CiPerfError, UsageError
 from ci_perf.features.explain.kept_files import describe_traces, list_sides, prepare_folder
 from ci_perf.features.same_program.records import BaseSide, RecordCache, Records
-from ci_perf.gate import Notify, commit_suite, compare, run_summary, runners
+from ci_perf.gate import Notify, collecting, commit_suite, compare, run_summary, runners
 from ci_perf.gate.options import MOST_PROCESSES, MeasureOptions
 from ci_perf.judging.earlier_checks import Before, Offered
 from ci_perf.launch import Launcher
@@ -41,24 +41,34 @@ def measure(options: MeasureOptions, *, notify: Notify, listener: Listener) -> R
     if options.against is not None:
         compare.check_baselines(options.baselines, options.suite)
     return measure_plan(
-        plan(options), options, baselines=options.baselines, notify=notify, listener=listener
+        plan(options, has_tests=True),
+        options,
+        baselines=options.baselines,
+        notify=notify,
+        listener=listener,
     )
 
 
-def plan(options: MeasureOptions) -> Plan:
-    """Make the plan that options ask for. Raises UsageError and InvalidFileError."""
+def plan(options: MeasureOptions, *, has_tests: bool = False) -> Plan:
+    """Make the plan that options ask for; it may have tests where the caller collects them.
+
+    Raises UsageError and InvalidFileError.
+    """
     check_device(options.device)
     _check_numbers(options)
     runners.check(options.runner)
     processes = options.processes
     protocol: Mapping[str, Scalar] = {} if processes is None else {"processes": processes}
-    return suites.plan(
+    made = suites.plan(
         options.workloads,
         options.suite,
         selection=options.select,
         root=options.root,
         protocol=protocol,
     )
+    if not has_tests:
+        collecting.refuse_tests(made)
+    return made
 
 
 def measure_plan(
@@ -80,9 +90,16 @@ def measure_plan(
     # An interrupt ends the measuring in its own way; one that comes later finds the run written.
     with launching(plan, options, identity, notify) as (ending, checkout, launcher):
         base = set_up(plan, checkout, launcher, ending, notify)
-        against = _against_base(options, base, notify) if base else None
         with followed(listener):
             ending.check()  # what came until here, nobody else has heard
+            if plan.tests:
+                machine = session.describe(plan, launcher, device, ending)
+                timeout_s = options.lock_timeout_s
+                with session.held(machine, plan, identity, listener, ending, timeout_s=timeout_s):
+                    plan = collecting.collect_plan(plan, Path(plan.root), runs=True, notify=notify)
+                    base = base and collecting.collect_base(base, plan, notify)
+                ending.check()
+            against = _against_base(options, base, notify) if base else None
             run = session.measure(
                 plan,
                 launcher,

@@ -1,6 +1,7 @@
 """Launch workers as child processes on this machine."""
 
 import contextlib
+import functools
 import hashlib
 import os
 import sys
@@ -10,22 +11,27 @@ from typing import TypeVar
 
 import msgspec
 
-from ci_perf.errors import CannotWriteError
+from ci_perf.errors import CannotWriteError, CiPerfError
 from ci_perf.launch import (
     Interrupted,
+    Outcome,
     child_environment,
     exit_status,
+    ignore,
     monitoring,
     never,
     run_task,
 )
 from ci_perf.launch.exit_status import KillCount
+from ci_perf.launch.fork_servers import ForkServer
 from ci_perf.launch.run_task import Finished, TaskLauncher
 from ci_perf.launch.turn_scheduler import Slot
 from ci_perf.model.task import (
     CANARIES,
+    FORK_SERVER,
     GPU_STATES,
     MACHINE,
+    TASK,
     CanaryTimes,
     GpuStates,
     MachineDescription,
@@ -33,12 +39,17 @@ from ci_perf.model.task import (
     TaskFailure,
     module_of,
 )
-from ci_perf.system import child, scratch
+from ci_perf.system import child, files, scratch
 from ci_perf.system.child import Ended
 from ci_perf.system.scratch import Scratch
 
 # A driver that has lost a GPU may never answer.
 _DRIVER_TIMEOUT_S = 60.0
+
+# Six pairs of one workload, which is as many as follow each other, need no other server.
+_MOST_SERVERS = 12
+# The root, the workload file, and the number of the launch.
+_ServerKey = tuple[str, str, int]
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -63,6 +74,10 @@ class LocalLauncher(TaskLauncher):
         self._environment = dict(os.environ if environment is None else environment)
         self._caches = caches
         self._kill_count = kill_count
+        # In the order of their last use; those of which the present launches are forked.
+        self._servers: dict[_ServerKey, ForkServer] = {}
+        self._forking: dict[_ServerKey, ForkServer] = {}
+        self._folders = contextlib.ExitStack()
 
     def describe(
         self, device: str, threads: int, devices: int, interrupted: Interrupted = never
@@ -129,6 +144,74 @@ class LocalLauncher(TaskLauncher):
                 interrupted=interrupted,
             )
 
+    def launch(self, task: Task, interrupted: Interrupted = never) -> Outcome:
+        """See Launcher."""
+        self._prepare_forks([task], interrupted)
+        return super().launch(task, interrupted)
+
+    def launch_pair(
+        self, first: Task, second: Task, interrupted: Interrupted = never
+    ) -> tuple[Outcome, Outcome]:
+        """See Launcher."""
+        self._prepare_forks([first, second], interrupted)
+        return super().launch_pair(first, second, interrupted)
+
+    def launch_in_a_row(
+        self,
+        tasks: Sequence[Task],
+        interrupted: Interrupted = never,
+        *,
+        begin: Callable[[int], object] = ignore,
+        end: Callable[[int, Outcome], object] = ignore,
+    ) -> tuple[Outcome, ...]:
+        """See Launcher."""
+        self._prepare_forks(tasks, interrupted)
+        return super().launch_in_a_row(tasks, interrupted, begin=begin, end=end)
+
+    def _prepare_forks(self, tasks: Sequence[Task], interrupted: Interrupted) -> None:
+        """Have a server of each of these launches ready, or none: all must be launched alike.
+
+        Launches that the verdict compares as independent ones come from servers of their own: the
+        layout of memory, which makes one process faster than another, is that of the server. On a
+        GPU nothing is forked. Raises KeyboardInterrupt.
+        """
+        self._forking = {}
+        forked = {_server_key(task): task for task in tasks if task.workload.launch == "fork"}
+        if any(task.device != "cpu" for task in forked.values()):
+            return
+        try:
+            servers = {key: self._find_server(key, task) for key, task in forked.items()}
+        except (OSError, CiPerfError):  # the launch itself says what is wrong
+            return
+        if all(server.is_ready(interrupted) for server in servers.values()):
+            self._forking = servers
+
+    def _find_server(self, key: _ServerKey, task: Task) -> ForkServer:
+        """Return a server that was started before, or starts now. Raises OSError, CiPerfError."""
+        server = self._servers.pop(key, None)
+        if server is None:
+            while len(self._servers) >= _MOST_SERVERS:  # the one that was needed longest ago
+                self._servers.pop(next(iter(self._servers))).close()
+            folder = self._folders.enter_context(scratch.folder())
+            files.write(folder.path / TASK, task)
+            protocol = task.workload.protocol
+            caches = folder.path if self._caches is None else self._caches
+            server = ForkServer(
+                _python(FORK_SERVER, folder),
+                cwd=task.root,
+                environment=child_environment.of_task(
+                    self._environment, protocol, caches / cache_name(task)
+                ),
+            )
+        self._servers[key] = server
+        return server
+
+    def close(self) -> None:
+        """End the processes that fork others."""
+        for server in self._servers.values():
+            server.close()
+        self._folders.close()
+
     def _spell(self, task: Task, slot: Slot | None) -> Task:
         return task if slot is None else msgspec.structs.replace(task, turns=str(slot.folder))
 
@@ -142,12 +225,16 @@ class LocalLauncher(TaskLauncher):
             self._environment, protocol, caches / cache_name(task)
         )
         count = self._kill_count()
+        server = self._forking.get(_server_key(task))
         with watching(task, folder, self._root, self._environment) as report:
+            cookie = scratch.cookie_of_launch(folder.path)
             ended = child.run(
-                _python(module_of(task), folder),
+                functools.partial(server.fork, folder.path, cookie)
+                if server
+                else _python(module_of(task), folder),
                 cwd=task.root,
                 environment=environment,
-                cookie=scratch.cookie_of_launch(folder.path),
+                cookie=cookie,
                 timeout_s=task.workload.protocol.timeout_s,
                 interrupted=interrupted,
                 slot=slot,
@@ -160,8 +247,8 @@ class LocalLauncher(TaskLauncher):
 @contextlib.contextmanager
 def launcher(root: Path) -> Iterator[LocalLauncher]:
     """Provide a launcher that keeps compiled code until the end. Raises CannotWriteError."""
-    with caches() as folder:
-        yield LocalLauncher(root, caches=folder)
+    with caches() as folder, contextlib.closing(LocalLauncher(root, caches=folder)) as made:
+        yield made
 
 
 @contextlib.contextmanager
@@ -176,6 +263,10 @@ def caches() -> Iterator[Path]:
                 "for temporary files"
             ) from None
         yield folder.path
+
+
+def _server_key(task: Task) -> _ServerKey:
+    return task.root, task.workload.file, task.index
 
 
 def cache_name(task: Task) -> str:

@@ -12,7 +12,6 @@ import os
 import random
 import select
 import signal
-import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -24,6 +23,7 @@ from typing import Protocol, TypeVar
 from ci_perf.launch import Interrupted
 from ci_perf.model.task import TURN_ANSWERS, TURN_REQUESTS, TurnAnswer, TurnRequest
 from ci_perf.system import processes, scratch
+from ci_perf.system.child import Child
 
 T = TypeVar("T")
 
@@ -49,7 +49,7 @@ class ProcessGroup:
     milliseconds, too long between the blocks of a pair.
     """
 
-    child: "subprocess.Popen[bytes]"
+    child: Child
     has_sessions: bool
 
     def signal(self, what: signal.Signals) -> None:
@@ -99,7 +99,7 @@ class Slot:
         os.mkfifo(self.folder / name, 0o600)
         return os.open(self.folder / name, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
 
-    def started(self, child: "subprocess.Popen[bytes]") -> None:
+    def started(self, child: Child) -> None:
         """Let this child take the turns; it leads a group of its own."""
         self.assign(ProcessGroup(child, self._has_sessions))
 

@@ -155,7 +155,7 @@ def _reporting(here: Device, workload: Workload) -> Device:
 
 def _join(todo: Task) -> tuple[Group, str]:
     """Join the other ranks, where there are some, and name the device of this one."""
-    if todo.workload.launch == "process":
+    if todo.workload.launch != "torchrun":
         return distributed.Solo(), todo.device
     name = distributed.device_of_rank(todo.device, distributed.local_rank())
     group = distributed.join(name, timeout_s=todo.workload.protocol.timeout_s)
@@ -164,7 +164,7 @@ def _join(todo: Task) -> tuple[Group, str]:
 
 def _cards(workload: PlannedWorkload) -> int:
     """Return how many cards one process of a workload serves; each rank has one of its own."""
-    return workload.world_size if workload.launch == "process" else 1
+    return 1 if workload.launch == "torchrun" else workload.world_size
 
 
 def _context(todo: Task, name: str, group: Group, watcher: Watcher) -> Context:

@@ -66,6 +66,9 @@ def load(
 
     Raises WorkloadError where there is no `build`, and whatever the file raises.
     """
+    name = _module_name(file)
+    if (known := sys.modules.get(name)) and known.__file__ == str(file):  # this process is forked
+        return Builder(file.name, known.build)
     sources = [str(root), *(str(root / folder) for folder in python_path)]
     sys.path = [*sources, *sys.path, str(file.parent)]
     inherited = os.environ.get("PYTHONPATH")
@@ -73,7 +76,7 @@ def load(
     if after_libraries is not None:
         import_libraries(file)
         after_libraries()
-    spec = importlib.util.spec_from_file_location(_module_name(file), file)
+    spec = importlib.util.spec_from_file_location(name, file)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -85,7 +88,7 @@ def load(
             f"{file.name}: expected a function `build(context)`, found "
             f"{'none' if build is None else type(build).__name__}"
         )
-    return Builder(file.name, build)
+    return Builder(file.name, build, getattr(module, "prepare", None))
 
 
 def find_in_spawned(file: Path) -> None:
@@ -165,9 +168,15 @@ def _is_library(name: str) -> bool:
 class Builder:
     """A loaded workload file."""
 
-    def __init__(self, name: str, build: object) -> None:
+    def __init__(self, name: str, build: object, prepare: object = None) -> None:
         self._name = name
         self._build = build
+        self._prepare = prepare
+
+    def prepare(self, paths: Sequence[str]) -> None:
+        """Do once what is the same for all launches that are forked, where the file says what."""
+        if callable(self._prepare):
+            self._prepare(paths)
 
     def build(self, context: Context) -> Workload:
         """Call the author's `build` and check what it returns."""

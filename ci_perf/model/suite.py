@@ -33,8 +33,9 @@ Relative = Annotated[float, msgspec.Meta(ge=0, le=LARGEST_LIMIT)]
 # A share of the baseline (0.02, "2 %"), a size in the metric's unit ("8 MiB"), or both: the larger
 # one applies.
 LimitValue = float | str | tuple[float | str, float | str]
-# How a workload is started: one process, or one per rank by torchrun.
-Launch = Literal["process", "torchrun"]
+# How a workload is started: one process, one per rank by torchrun, or one that is forked from a
+# process that has imported and prepared the workload file.
+Launch = Literal["process", "torchrun", "fork"]
 # Where a suite belongs, unless --device says otherwise: "auto" is the first GPU, or the CPU.
 SuiteDevice = Literal["auto", "cpu", "cuda"]
 # A pattern of paths below the root of the repository: "data/**/*.json".
@@ -240,7 +241,7 @@ class Entry(Struct, frozen=True, kw_only=True):
     parameters: dict[Key, Scalar] = {}
     # An empty list would make no workload at all, and nobody would see it go.
     matrix: dict[Key, Annotated[tuple[Scalar, ...], msgspec.Meta(min_length=1)]] = {}
-    launch: Launch = "process"
+    launch: Literal["process", "torchrun"] = "process"
     inputs: tuple[InputPattern, ...] = ()
     limits: dict[str, LimitEntry] = {}
     protocol: dict[str, Scalar] = {}
@@ -396,6 +397,31 @@ class CommandEntry(Struct, frozen=True, kw_only=True):
         }
 
 
+# A call of microseconds needs no long block, and a launch that is forked costs little: many short
+# ones say more than few long ones. A monitor of its own would cost more than the launch.
+TESTS_PROTOCOL: dict[str, Scalar] = {
+    "warmup_min_s": 0.05,
+    "block_min_s": 0.005,
+    "timed_min_s": 0.1,
+    "timed_max_s": 5.0,
+    "monitor_hz": 0,
+}
+
+
+class PytestEntry(Struct, frozen=True, kw_only=True):
+    """Tests of pytest that measure something: each is a workload.
+
+    ``paths`` are files, folders and node ids below the root; ``keyword`` and ``marker`` leave those
+    that the options -k and -m of pytest leave.
+    """
+
+    paths: Annotated[tuple[Text, ...], msgspec.Meta(min_length=1)]
+    keyword: Text = ""
+    marker: Text = ""
+    inputs: tuple[InputPattern, ...] = ()
+    protocol: dict[str, Scalar] = {}
+
+
 class SuiteSpec(Struct, frozen=True, kw_only=True):
     """A named suite.
 
@@ -411,6 +437,7 @@ class SuiteSpec(Struct, frozen=True, kw_only=True):
     protocol: dict[str, Scalar] = {}
     workloads: tuple[Entry, ...] = ()
     commands: tuple[CommandEntry, ...] = ()
+    pytest: tuple[PytestEntry, ...] = ()
 
 
 class SuiteFile(Struct, frozen=True, kw_only=True):
@@ -449,7 +476,8 @@ class PlannedWorkload(Struct, frozen=True, kw_only=True):
 
     ``own_statistic`` says that suite.toml sets the statistic of the protocol: the calibration of
     the machine then leaves it alone. ``slowdown`` is the share by which a calibration makes its
-    timed steps longer. ``inputs`` are patterns of files that it depends on.
+    timed steps longer. ``inputs`` are patterns of files that it depends on. ``collects`` are
+    words for the `prepare` of its file, where launches are forked.
     """
 
     id: Name
@@ -460,12 +488,16 @@ class PlannedWorkload(Struct, frozen=True, kw_only=True):
     launch: Launch = "process"
     world_size: AtLeastOne = 1
     inputs: tuple[InputPattern, ...] = ()
+    collects: tuple[Text, ...] = ()
     own_statistic: bool = False
     slowdown: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.0
 
 
 class Plan(Struct, frozen=True, kw_only=True):
-    """What one session will measure. ``selection`` is empty when the whole suite is meant."""
+    """What one session will measure. ``selection`` is empty when the whole suite is meant.
+
+    ``tests`` are to be collected once the checkout is ready: a workload for each of them.
+    """
 
     suite: SuiteName
     root: Text
@@ -479,6 +511,7 @@ class Plan(Struct, frozen=True, kw_only=True):
     python_path: tuple[Text, ...] = ()
     container: Container = Container()
     workloads: tuple[PlannedWorkload, ...]
+    tests: tuple[PlannedWorkload, ...] = ()
 
 
 def is_selected(workload: str, selection: tuple[str, ...]) -> bool:

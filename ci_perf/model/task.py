@@ -20,6 +20,7 @@ from ci_perf.model.validity import Evidence
 
 # The modules that a parent starts by name: it must not import them, as they may import torch.
 WORKER = "ci_perf.measuring.worker"
+FORK_SERVER = "ci_perf.measuring.fork_server"
 RANKS = "ci_perf.measuring.ranks"
 CANARIES = "ci_perf.measuring.canary_programs"
 MACHINE = "ci_perf.measuring.environment_probe"
@@ -39,6 +40,8 @@ PROGRAM = "program.json"
 # What a profiling launch leaves beside its result where its trace is to be kept.
 TRACE = "trace.pt.trace.json.gz"
 MOST_TRACE_BYTES = 50 * 2**20
+# What a process says that is ready to fork others.
+READY_TO_FORK = b"r"
 # The socket on which the monitor listens, and what the monitor leaves.
 MONITOR_SOCKET = "monitor"
 EVIDENCE = "evidence.json"
@@ -155,7 +158,7 @@ class MachineDescription(Struct, frozen=True, kw_only=True):
 
 def module_of(task: Task) -> str:
     """Name the module that measures a task: in one process, or one per rank."""
-    return WORKER if task.workload.launch == "process" else RANKS
+    return RANKS if task.workload.launch == "torchrun" else WORKER
 
 
 class GpuState(Struct, frozen=True, kw_only=True):

@@ -44,6 +44,7 @@ __all__ = [
     "SamenessProver",
     "completed",
     "describe",
+    "held",
     "measure",
     "new_identity",
 ]

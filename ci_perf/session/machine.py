@@ -31,7 +31,7 @@ def describe(
     interrupts: Interrupts,
 ) -> MachineDescription:
     """Describe the machine on which a plan would run. Raises CiPerfError: no such device."""
-    widest = max(plan.workloads, key=lambda workload: workload.world_size)
+    widest = max((*plan.workloads, *plan.tests), key=lambda workload: workload.world_size)
     devices = widest.world_size
     answer = launcher.describe(device, threads(plan), devices, interrupts.have_come)
     if isinstance(answer, TaskFailure):
@@ -65,7 +65,8 @@ def held(
 
 def threads(plan: Plan) -> int:
     """Return the most threads that any workload uses."""
-    return max((workload.protocol.threads for workload in plan.workloads), default=1)
+    every = (*plan.workloads, *plan.tests)
+    return max((workload.protocol.threads for workload in every), default=1)
 
 
 def _user() -> str:

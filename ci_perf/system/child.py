@@ -45,10 +45,27 @@ class Cookie:
     value: str
 
 
+class Child(Protocol):
+    """A started process, as `subprocess.Popen` describes it, whose output is a pipe."""
+
+    pid: int
+    returncode: int | None
+    stdout: IO[bytes] | None
+
+    def poll(self) -> int | None:
+        """Return how it has ended, `None` while it runs."""
+
+    def wait(self, timeout: float | None = None) -> int | None:
+        """Wait for its end. May raise TimeoutExpired."""
+
+    def send_signal(self, sig: int, /) -> None:
+        """Send a signal; nothing to one that has ended."""
+
+
 class ChildSlot(Protocol):
     """The turns of a child that runs only when it has one: `turn_scheduler.Slot`."""
 
-    def started(self, child: "subprocess.Popen[bytes]") -> None:
+    def started(self, child: Child) -> None:
         """Let this child take the turns."""
 
     def clock(self) -> float:
@@ -56,7 +73,7 @@ class ChildSlot(Protocol):
 
 
 def run(
-    command: Sequence[str],
+    command: Sequence[str] | Callable[[], Child],
     *,
     cwd: str,
     environment: Mapping[str, str],
@@ -65,7 +82,7 @@ def run(
     interrupted: Callable[[], bool],
     slot: ChildSlot | None = None,
 ) -> Ended:
-    """Run `command` to its end or its time limit.
+    """Run `command`, or what it starts itself, to its end or its time limit.
 
     Output of both streams is drained, and its last part kept. Whatever the child started is
     killed with it. Raises OSError when it cannot be started, and KeyboardInterrupt once
@@ -77,14 +94,18 @@ def run(
     """
     scope = ending_orphans() if slot is None else contextlib.nullcontext(_none)
     with scope as orphans, _Tail() as tail:
-        child = subprocess.Popen(
-            command,
-            cwd=cwd,
-            env={**environment, cookie.variable: cookie.value},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,  # Ctrl-C reaches us, and we end the child in our own way
+        child: Child = (
+            command()
+            if callable(command)
+            else subprocess.Popen(
+                command,
+                cwd=cwd,
+                env={**environment, cookie.variable: cookie.value},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,  # Ctrl-C reaches us, and we end the child in our own way
+            )
         )
         try:
             if slot is not None:
@@ -96,7 +117,7 @@ def run(
                 _dump_stacks(child)
         finally:
             _end(child, lambda: {*_carrying(cookie), *orphans()})
-    return Ended(code=child.returncode, timed_out=not in_time, tail=tail.text())
+    return Ended(code=child.returncode or 0, timed_out=not in_time, tail=tail.text())
 
 
 @contextlib.contextmanager
@@ -170,7 +191,7 @@ class _Tail:
 
 
 def _wait(
-    child: "subprocess.Popen[bytes]",
+    child: Child,
     timeout_s: float,
     interrupted: Callable[[], bool],
     clock: Callable[[], float],
@@ -186,14 +207,14 @@ def _wait(
     return True
 
 
-def _dump_stacks(child: "subprocess.Popen[bytes]") -> None:
+def _dump_stacks(child: Child) -> None:
     """Have a hanging worker print where it hangs: it listens for SIGUSR1."""
     child.send_signal(signal.SIGUSR1)
     with contextlib.suppress(subprocess.TimeoutExpired):
         child.wait(timeout=_STACK_DUMP_S)
 
 
-def _end(child: "subprocess.Popen[bytes]", left: Callable[[], set[int]]) -> None:
+def _end(child: Child, left: Callable[[], set[int]]) -> None:
     """Kill the child, its group, and all other processes that it has left."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(child.pid, signal.SIGKILL)

@@ -23,7 +23,7 @@ from ci_perf.features.fleet.manifest import Cluster
 from ci_perf.features.fleet.merging import ShardRun
 from ci_perf.features.fleet.unit import RUN, UnitFolder, UnitJob
 from ci_perf.features.fleet.work_plan import MOST_UNITS, WorkPlan, WorkUnit
-from ci_perf.gate import Notify, compare, run_summary
+from ci_perf.gate import Notify, collecting, compare, run_summary
 from ci_perf.gate.commit_suite import RepositoryFolders
 from ci_perf.gate.options import MeasureOptions
 from ci_perf.judging.policy import KIND_OF, limits_on
@@ -86,6 +86,7 @@ def plan(options: PlanOptions) -> WorkPlan:
         root=options.root,
         defaults=limits_on(_ANY_CPU),
     )
+    collecting.refuse_tests(whole)
     launches_s = known_launches_s(options.baselines, whole.suite)
     divided = [
         shard

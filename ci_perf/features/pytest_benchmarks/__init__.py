@@ -9,6 +9,7 @@ FEATURE = Feature(
             does="Measure tests of this file or folder that use the fixture or the marker "
             "`benchmark` of pytest-benchmark or pytest-codspeed; may be repeated.",
             open="ci_perf.features.pytest_benchmarks.suite:open_tests",
+            plan="ci_perf.features.pytest_benchmarks.suite:plan_tests",
         )
     }
 )

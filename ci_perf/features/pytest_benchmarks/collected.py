@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 
 from ci_perf.errors import UsageError
+from ci_perf.launch import child_environment
 
 _COLLECTOR = "ci_perf.features.pytest_benchmarks.collector"
 _UNSAFE = re.compile(r"[^A-Za-z0-9_=+-]+")
@@ -38,9 +39,9 @@ class CollectedTest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def collect_tests(
-    root: Path, python_path: Sequence[str], paths: Sequence[str]
+    root: Path, python_path: Sequence[str], words: Sequence[str], *, runs: bool = True
 ) -> list[CollectedTest]:
-    """Run each test below `paths` once, and return what is known of each, in pytest's order.
+    """Return the tests that pytest finds by `words`, in its order; each runs once if it `runs`.
 
     Raises UsageError: pytest finds no test, or ends before it has begun.
     """
@@ -50,9 +51,9 @@ def collect_tests(
     with tempfile.TemporaryDirectory(prefix="ci-perf-pytest-") as folder:
         file = Path(folder, "tests.jsonl")
         ended = subprocess.run(
-            [sys.executable, "-P", "-m", _COLLECTOR, str(file), *paths],
+            [sys.executable, "-P", "-m", _COLLECTOR, str(file), *["--co"] * (not runs), *words],
             cwd=root,
-            env={**os.environ, "PYTHONPATH": path},
+            env={**child_environment.of_child(os.environ, threads=1), "PYTHONPATH": path},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -67,7 +68,7 @@ def collect_tests(
     if not tests or (ended.returncode in _BEFORE_TESTS and not has_run):
         said = "\n".join(ended.stdout.splitlines()[-_LAST_LINES:])
         raise UsageError(
-            f"--pytest: expected pytest to run tests in {', '.join(paths)}, found its exit code "
+            f"pytest: expected tests in {' '.join(words)}, found its exit code "
             f"{ended.returncode}; it says\n{said}"
         )
     return list(tests.values())

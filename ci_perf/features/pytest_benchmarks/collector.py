@@ -77,7 +77,7 @@ def main(file: Path, paths: list[str]) -> int:
     """Collect and run what `paths` name; return the exit code of pytest."""
     with file.open("wb", buffering=0) as written:
         collector = Collector(lambda test: written.write(msgspec.json.encode(test) + b"\n"))
-        return run_pytest(paths, collector.measure, collector)
+        return run_pytest(paths, str(file.parent / "cache"), collector.measure, collector)
 
 
 if __name__ == "__main__":

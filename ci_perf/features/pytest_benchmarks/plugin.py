@@ -7,7 +7,6 @@ pytest.ini, mean nothing here and are taken away.
 import functools
 import importlib
 import importlib.util
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -32,16 +31,18 @@ _OF_OTHERS = {
     "pytest_cov": ("--no-cov",),
     "pytest_timeout": ("--timeout=0",),
 }
+# Runs a test again that fails, and keeps a thread, which would be missing in a forked process.
+_RERUNS = "rerunfailures"
 
 
-def run_pytest(words: Sequence[str], measure: "Measure", *others: object) -> int:
+def run_pytest(words: Sequence[str], cache: str, measure: "Measure", *others: object) -> int:
     """Run pytest for what `words` name, with node ids relative to the current folder.
 
-    Nothing is captured: what a test prints belongs to the launch. Returns pytest's exit code.
+    Nothing is captured: what a test prints belongs to the launch. `cache` is a folder for what
+    pytest keeps. Returns pytest's exit code.
     """
-    with tempfile.TemporaryDirectory(prefix="ci-perf-pytest-", ignore_cleanup_errors=True) as cache:
-        arguments = list_arguments(str(Path.cwd()), cache, *words)
-        return int(pytest.main(arguments, plugins=[BenchmarkPlugin(measure), *others]))
+    arguments = list_arguments(str(Path.cwd()), cache, *words)
+    return int(pytest.main(arguments, plugins=[BenchmarkPlugin(measure), *others]))
 
 
 def list_arguments(root: str, cache: str, *words: str) -> list[str]:
@@ -211,9 +212,12 @@ class BenchmarkPlugin:
     def __init__(self, measure: Measure) -> None:
         self._measure = measure
 
-    def pytest_load_initial_conftests(self, args: list[str]) -> None:
-        """Take away the options of the plugins that are blocked."""
+    def pytest_load_initial_conftests(self, early_config: pytest.Config, args: list[str]) -> None:
+        """Take away the options of the plugins that are blocked, and a plugin with its threads."""
         args[:] = _without_theirs(args)
+        plugins = early_config.pluginmanager
+        if plugins.has_plugin(_RERUNS):  # its options are known by now, and mean nothing
+            plugins.unregister(name=_RERUNS)
 
     def pytest_addhooks(self, pluginmanager: Any) -> None:  # noqa: ANN401  pytest's
         """Let a conftest implement the hooks of pytest-benchmark: nobody calls them."""
@@ -224,6 +228,7 @@ class BenchmarkPlugin:
         """Register the markers, so that strict ones pass."""
         for name in MARKERS:
             config.addinivalue_line("markers", f"{name}: a benchmark, which ci-perf measures")
+        config.addinivalue_line("markers", "flaky: a test that is run again, but not by ci-perf")
 
     @pytest.fixture
     def benchmark(self, request: pytest.FixtureRequest) -> Iterator[BenchmarkFixture]:

@@ -1,20 +1,30 @@
-"""A suite of the benchmarks that pytest finds: for `ci-perf check --against main --pytest PATH`."""
+"""Suites of the benchmarks that pytest finds: tables of suite.toml, and `check --pytest PATH`."""
 
 import contextlib
 import importlib.util
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from ci_perf.errors import UsageError
 from ci_perf.features.pytest_benchmarks.collected import CollectedTest, collect_tests, name_tests
-from ci_perf.gate.outside_suite import find_python_path, open_outside_suite, quote
+from ci_perf.gate.outside_suite import open_outside_suite, quote
+from ci_perf.model.base import Scalar
+from ci_perf.model.suite import Plan, PlannedWorkload
 
 SUITE = "builtin:pytest"
 _NEEDED = ("pytest", "greenlet")
-_WORKLOAD = '''"""Run a benchmark of pytest."""
-from ci_perf.features.pytest_benchmarks.workload import build
-'''
+_WORKLOAD = Path(__file__).parent / "workload.py"
+# Without baselines, launches of the head alone decide nothing: pairs do.
+_SUITE = """
+[suites.pytest]
+protocol = {{ processes = 1 }}
+[[suites.pytest.pytest]]
+paths = {paths}
+"""
 _LEFT_OUT = {"skipped": "skipped by pytest", "unused": "without a benchmark"}
 # Named in a message; of more, the number is told.
 _MOST_NAMED = 5
@@ -31,30 +41,54 @@ def open_tests(
 ) -> Iterator[Mapping[str, Any]]:
     """Provide options of a measurement with the benchmarks of pytest in the place of a suite.
 
-    Each test below `paths` is run once before, in the head; `notify` is told which are left out.
-    Raises UsageError: a library is
-    missing, a path is outside of the root, or there is no benchmark.
+    Raises UsageError: a path is outside of the root.
+    """
+    del notify
+    inside = [_spell_below(root, path) for path in ([paths] if isinstance(paths, str) else paths)]
+    text = _SUITE.format(paths=quote(inside))
+    with open_outside_suite(SUITE, text, options, root=root, setup=setup) as prepared:
+        yield prepared
+
+
+def plan_tests(
+    tests: PlannedWorkload, plan: Plan, root: Path, *, runs: bool, notify: Callable[[str], object]
+) -> Iterator[PlannedWorkload]:
+    """Yield a workload for each benchmark that `tests` collects in the checkout at `root`.
+
+    Each is run once before where it `runs`; `notify` is then told which are left out. Raises
+    UsageError: a library is missing, a path is outside of the root, or there is no benchmark.
     """
     missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
     if missing:
         raise UsageError(
-            f"--pytest: expected {' and '.join(_NEEDED)}, found no {missing[0]}; next: pip install "
+            f"pytest: expected {' and '.join(_NEEDED)}, found no {missing[0]}; next: pip install "
             "'ci-perf[pytest]'"
         )
-    inside = [_spell_below(root, path) for path in ([paths] if isinstance(paths, str) else paths)]
-    tests = collect_tests(root, find_python_path(root), inside)
-    benchmarks = [test for test in tests if test.outcome not in _LEFT_OUT]
+    words = tests.collects
+    paths = [_spell_below(root, path) for path in itertools.takewhile(_is_path, words)]
+    collected = collect_tests(root, plan.python_path, words, runs=runs)
+    benchmarks = [test for test in collected if test.outcome not in _LEFT_OUT]
     if not benchmarks:
         raise UsageError(
-            f"--pytest: expected a test with the fixture or the marker `benchmark` in "
-            f"{', '.join(inside)}, found {'; '.join(_list_left_out(tests))}"
+            f"pytest: expected a test with the fixture or the marker `benchmark` in "
+            f"{' '.join(words)}, found {'; '.join(_list_left_out(collected))}"
         )
-    for line in _list_left_out(tests):
+    for line in _list_left_out(collected) if runs else ():
         notify(f"note: {line}")
-    text = _spell_suite(benchmarks, name_tests([t.node for t in benchmarks], inside))
-    files = {"test.py": _WORKLOAD}
-    with open_outside_suite(SUITE, text, options, root=root, setup=setup, files=files) as prepared:
-        yield prepared
+    names = name_tests([test.node for test in benchmarks], paths)
+    for test in benchmarks:
+        fails: dict[str, Scalar] = {"fails": test.reason} if test.outcome == "failed" else {}
+        yield msgspec.structs.replace(
+            tests,
+            id=names[test.node],
+            file=str(_WORKLOAD),
+            description="a test of pytest",
+            parameters={"node": test.node, **fails},
+        )
+
+
+def _is_path(word: str) -> bool:
+    return not word.startswith("-")
 
 
 def _spell_below(root: Path, path: str) -> str:
@@ -62,23 +96,8 @@ def _spell_below(root: Path, path: str) -> str:
     file, separator, node = path.partition("::")
     whole = (root / file).resolve()
     if not whole.exists() or not whole.is_relative_to(root.resolve()):
-        raise UsageError(f"--pytest: expected a path below {root}, found {path!r}")
+        raise UsageError(f"pytest: expected a path below {root}, found {path!r}")
     return f"{whole.relative_to(root.resolve()).as_posix()}{separator}{node}"
-
-
-def _spell_suite(tests: Sequence[CollectedTest], names: Mapping[str, str]) -> str:
-    """Return the suite of these tests as TOML."""
-    # Without baselines, launches of the head alone decide nothing: pairs do.
-    lines = ["[suites.pytest]", "[suites.pytest.protocol]", "processes = 1"]
-    for test in tests:
-        fails = f", fails = {quote(test.reason)}" if test.outcome == "failed" else ""
-        lines += [
-            "[[suites.pytest.workloads]]",
-            'workload = "test"',
-            f"name = {quote(names[test.node])}",
-            f"parameters = {{ node = {quote(test.node)}{fails} }}",
-        ]
-    return "\n".join(lines) + "\n"
 
 
 def _list_left_out(tests: Sequence[CollectedTest]) -> Iterator[str]:

@@ -6,7 +6,10 @@ a thread (torch's grad mode, a connection to sqlite) holds.
 """
 
 import contextvars
+import os
 import sys
+import tempfile
+from collections.abc import Sequence
 
 import greenlet
 import pytest
@@ -15,11 +18,19 @@ from ci_perf.features.pytest_benchmarks.plugin import MeasuredCall, run_pytest
 from ci_perf.model.metrics import find_own
 from ci_perf.workload import Context, Workload
 
+# Tests that this process, or the one from which it was forked, has collected.
+_PREPARED: "list[_RunningTest]" = []
+
 
 class TestFailedError(Exception):
     """A test fails, or comes to its end without measuring anything."""
 
     __test__ = False
+
+
+def prepare(paths: Sequence[str]) -> None:
+    """Collect the tests of all launches that are forked. Raises TestFailedError."""
+    _PREPARED.append(_RunningTest(paths))
 
 
 def build(context: Context) -> Workload:
@@ -29,8 +40,8 @@ def build(context: Context) -> Workload:
     why it ``fails`` where it did when it was run once.
     """
     node = str(context.parameters["node"])
-    running = _RunningTest(node)
-    measured = running.begin()
+    running = _PREPARED[0] if _PREPARED else _RunningTest([node])
+    measured = running.begin(node)
     if fails := str(context.parameters.get("fails", "")):
         running.end(measured.call())
         raise TestFailedError(f"{node}: {fails}")
@@ -64,33 +75,57 @@ def _find_tensor(result: object) -> object | None:
 
 
 class _RunningTest:
-    """A test that pytest runs in a greenlet; ``context`` has its context variables."""
+    """Tests that pytest has collected, in a greenlet of its own, and the one of them that it runs.
 
-    def __init__(self, node: str) -> None:
-        self._node = node
+    ``context`` has the context variables of the test.
+    """
+
+    def __init__(self, paths: Sequence[str]) -> None:
+        """Collect. Raises TestFailedError: pytest ends before."""
         self._here = greenlet.getcurrent()
-        self._pytest = greenlet.greenlet(self._run)
+        self._has_measured = False
+        self._cache = tempfile.TemporaryDirectory(prefix="ci-perf-pytest-")
+        self._owner = os.getpid()
+        self._pytest = greenlet.greenlet(run_pytest)
         self.context = contextvars.copy_context()
-
-    def begin(self) -> MeasuredCall:
-        """Run it until it measures something. Raises TestFailedError: it does not."""
-        held = self._pytest.switch()
-        if held == pytest.ExitCode.USAGE_ERROR:
-            raise TestFailedError(f"{self._node}: there is no such test")
-        if not isinstance(held, MeasuredCall):
+        held = self._pytest.switch(paths, self._cache.name, self._measure, self)
+        if not isinstance(held, pytest.Session):
             raise TestFailedError(
-                f"{self._node}: expected a test that measures something, found pytest's exit code "
-                f"{int(held)}; its output says why"
+                f"{' '.join(paths)}: expected tests, found pytest's exit code {int(held)}"
+            )
+        self._session = held
+
+    def begin(self, node: str) -> MeasuredCall:
+        """Run a test until it measures something. Raises TestFailedError: it does not."""
+        held = self._pytest.switch(node)
+        if not isinstance(held, MeasuredCall):
+            code = f"pytest's exit code {int(held)}" if self._session.items else "no such test"
+            raise TestFailedError(
+                f"{node}: expected a test that measures something, found {code}; its output says "
+                "why"
             )
         return held
 
     def end(self, result: object) -> int:
         """Let it go on with the result of what it measured; return pytest's exit code."""
-        return int(self._pytest.switch(result))
+        code = int(self._pytest.switch(result))
+        if os.getpid() == self._owner:
+            self._cache.cleanup()
+        return code
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        """Wait for the name of a test, and run only that; one that passes ends here."""
+        node = self._here.switch(session)
+        session.items[:] = [item for item in session.items if item.nodeid == node]
+        for item in session.items:
+            session.testsfailed = 0  # other files that cannot be collected
+            item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
+            if not session.testsfailed and self._has_measured:
+                self._here.switch(pytest.ExitCode.OK)
+        return True
 
     def _measure(self, measured: MeasuredCall) -> object:
+        self._has_measured = True
         self.context = contextvars.copy_context()
         return self._here.switch(measured)
-
-    def _run(self) -> int:
-        return run_pytest([self._node], self._measure)

@@ -219,9 +219,9 @@ def record(todo: Task, folder: Path, name: str) -> Iterator[Recording | None]:
     """Within, record what the task uses, and leave its Program as `name` in `folder`.
 
     Ranks of one launch share their notes, and each leaves what is known at its end. A launch that
-    profiles is not recorded.
+    profiles is not recorded, nor one that is forked: what it inherits nobody has seen.
     """
-    if todo.profile:
+    if todo.profile or todo.workload.launch == "fork":
         yield None
         return
     recording = None

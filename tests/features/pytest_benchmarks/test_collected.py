@@ -121,7 +121,7 @@ def test_a_folder_without_tests_is_told_with_what_pytest_says(root):
     (root / "empty").mkdir()
 
     with pytest.raises(
-        UsageError, match=r"(?s)run tests in empty, found its exit code 5.*no tests ran"
+        UsageError, match=r"(?s)expected tests in empty, found its exit code 5.*no tests ran"
     ):
         collect_tests(root, [], ["empty"])
 

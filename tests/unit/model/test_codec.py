@@ -68,7 +68,7 @@ def test_the_same_document_gives_the_same_text():
         ),
         (
             lambda d: d["measured"][0].update(launch="torch_run"),
-            r"launch: expected one of 'process', 'torchrun', found 'torch_run'; did you mean 'tor",
+            r"launch: expected one of 'fork', 'process', 'torchrun', found 'torch_run'; did you",
         ),
         (
             lambda d: d["measured"][0]["processes"][0].update(index=2**63),

@@ -4,7 +4,6 @@ import contextlib
 import os
 import re
 import signal
-import subprocess
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,7 +21,7 @@ from ci_perf.launch.run_task import Finished
 from ci_perf.launch.turn_scheduler import Slot
 from ci_perf.model.container import EngineName
 from ci_perf.system import child, processes
-from ci_perf.system.child import Cookie, Ended
+from ci_perf.system.child import Child, Cookie, Ended
 
 # The engine's program and its children bear this variable, as every child of ours does.
 _COOKIE = "CI_PERF_CONTAINER"
@@ -174,7 +173,7 @@ class _ContainerSlot:
     slot: Slot
     processes: ContainerProcesses
 
-    def started(self, _child: "subprocess.Popen[bytes]") -> None:
+    def started(self, _child: Child) -> None:
         self.slot.assign(self.processes)
 
     def clock(self) -> float:

@@ -131,7 +131,68 @@ def test_a_test_that_only_the_head_has_is_new(repository):
 
     row = rows["test_pace.test_added", ""]
     assert row["verdict"] == "new", done.out
-    assert "there is no such test" in row["note"]
+    assert "found no such test" in row["note"]
+
+
+SUITE = """
+python_path = ["src"]
+[suites.smoke]
+device = "cpu"
+[[suites.smoke.pytest]]
+paths = ["benchmarks"]
+keyword = "test_sum or test_old"
+protocol = { processes = 1 }
+"""
+
+
+@pytest.fixture
+def project(repository):
+    """A repository with a suite, and a test that its branch has deleted."""
+    (repository.root / "workloads").mkdir()
+    (repository.root / "workloads/suite.toml").write_text(SUITE)
+    old = repository.root / "benchmarks/test_old.py"
+    old.write_text("def test_old(benchmark):\n    benchmark(abs, -1)\n")
+    repository.ask("add", "--all")
+    repository.commit()
+    repository.ask("branch", "--force", "main")
+    old.unlink()
+    repository.ask("add", "--all")
+    repository.commit()
+    return repository
+
+
+def test_a_table_of_the_suite_collects_the_same_on_both_sides(project):
+    write_pace(project, 0.003)
+
+    done, rows = checked(project, paths=[])
+
+    assert done.code == ExitCode.REGRESSED, done.err
+    blamed = {name for (name, metric), row in rows.items() if row["verdict"] == "regressed"}
+    assert blamed == {"test_pace.test_sum.1", "test_pace.test_sum.3"}
+    assert "only the base has them, deleted or skipped in the head: test_old.test_old" in done.err
+
+
+def test_tests_of_a_suite_are_listed_run_and_accepted(project):
+    here = Project(project.root)
+
+    listed = here.run("list")
+    ran = here.run("run", "--wait", "0s", "-o", "../run.json")
+    accepted = here.run("accept", "../run.json")
+
+    assert [line.split()[0] for line in listed.out.splitlines()] == [
+        "test_pace.test_sum.1",
+        "test_pace.test_sum.3",
+    ]
+    assert (ran.code, accepted.code) == (ExitCode.OK, ExitCode.OK), accepted.err
+    names = {file.stem for file in (project.root / "baselines").rglob("test_*.json")}
+    assert names >= {"test_pace.test_sum.1", "test_pace.test_sum.3"}
+
+
+def test_a_command_that_collects_no_tests_says_so(project):
+    done = Project(project.root).run("calibrate")
+
+    assert done.code == ExitCode.USAGE
+    assert "found tests of pytest" in done.err
 
 
 @pytest.mark.parametrize(
@@ -140,7 +201,7 @@ def test_a_test_that_only_the_head_has_is_new(repository):
         (("--pytest", "benchmarks"), "--pytest: expected --against REF"),
         (("--against", "main", "--pytest", "nowhere"), "expected a path below"),
         (("--against", "main", "--pytest", "/etc"), "expected a path below"),
-        (("--against", "main", "--pytest", "src"), "run tests in src, found its exit code 5"),
+        (("--against", "main", "--pytest", "src"), "expected tests in src, found its exit code 5"),
         (("--against", "main", "--pytest", "src", "--runner", "docker"), "expected --runner local"),
         (("--against", "main", "--pytest", "src", "--", "true"), "expected one of --pytest"),
     ],

@@ -1,0 +1,80 @@
+"""A process that has imported and prepared a workload file, and forks a worker for each launch.
+
+Run as `python -P -m ci_perf.measuring.fork_server FOLDER PARENT` with a socket as standard input.
+The parent's side is launch/fork_servers.py, where the messages are described. A launch still has a
+process of its own: what it changes, and how it ends, no other launch sees.
+"""
+
+import contextlib
+import os
+import select
+import socket
+import sys
+from pathlib import Path
+
+from ci_perf.features.same_program import shared_code
+from ci_perf.features.same_program.shared_code import ForeignCodeError
+from ci_perf.measuring import knobs, user_code, worker
+from ci_perf.model import task
+from ci_perf.system import files, linux
+
+_LINE = 0  # standard input
+_MESSAGE_BYTES = 4096
+
+
+def main(folder: Path) -> None:
+    """Prepare the workload file of the task in `folder`, then fork until the parent is gone.
+
+    A thread would be missing in what is forked: with several, there is nothing but the end.
+    """
+    workload = (todo := files.read(folder / task.TASK, task.Task)).workload
+    with knobs.imports_kept():
+        loaded = user_code.load(Path(workload.file), Path(todo.root), todo.python_path)
+        loaded.prepare(workload.collects)
+        with contextlib.suppress(ForeignCodeError):  # each launch says so
+            shared_code.check(todo)
+    if len([*Path("/proc/self/task").iterdir()]) == 1:
+        with socket.socket(fileno=os.dup(_LINE)) as line:
+            _serve(line)
+
+
+def _serve(line: socket.socket) -> None:
+    line.send(task.READY_TO_FORK)
+    running: dict[int, tuple[int, int]] = {}
+    while True:
+        ready, _, _ = select.select([line.fileno(), *running], [], [])
+        for handle in ready:
+            if handle in running:
+                pid, status = running.pop(handle)
+                code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+                os.write(status, b"%d\n" % code)
+                os.close(handle)
+                os.close(status)
+                continue
+            message, handles, _, _ = socket.recv_fds(line, _MESSAGE_BYTES, 2)
+            if not message:
+                return
+            output, status = handles
+            server = os.getpid()
+            if not (pid := os.fork()):
+                linux.end_with_parent(server)
+                os.setsid()
+                os.write(status, b"%d\n" % os.getpid())
+                _become_worker(message.decode(), output)
+            os.close(output)
+            running[os.pidfd_open(pid)] = pid, status
+
+
+def _become_worker(message: str, output: int) -> None:
+    """Go on as a worker that was started with this folder, variable and output."""
+    folder, variable, value = message.split("\n")
+    os.environ[variable] = value
+    os.dup2(os.open(os.devnull, os.O_RDONLY), _LINE)
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+    knobs.end_process(worker.main(Path(folder)))
+
+
+if __name__ == "__main__":
+    linux.end_with_parent(int(sys.argv[2]))
+    main(Path(sys.argv[1]))
