@@ -84,8 +84,8 @@ class NoisyMetric:
     compares; ``obstacle`` is the reason code why it may not clear the head (a machine that has
     moved), ``is_other_node`` that it is of other nodes than the head. ``tick`` is what all numbers
     were rounded to, relative to them. ``trimmed``: the mean of pairs leaves out the outermost ones.
-    ``does_more``: by exact counts it is more work than it was in its history. ``earlier`` counts the
-    pairs of each earlier run of the same commits, which come first; ``said`` is what these runs
+    ``does_more``: by exact counts it is more work than it was in its history. ``earlier`` counts
+    the pairs of each earlier run of the same commits, which come first; ``said`` is what these runs
     have said by their pairs.
     """
 
