@@ -5,6 +5,7 @@ Sizes are differences of natural logarithms, so 0.01 is a change of about 1 %. W
 accuracy.md says how right the whole turned out to be.
 """
 
+import functools
 import math
 from dataclasses import dataclass, field
 from enum import Enum
@@ -199,6 +200,8 @@ _CPU_TIME = 0.05
 _CPU_CANARY = 0.3
 
 
+# The metrics of a suite mostly have few limits, and each is asked for often.
+@functools.lru_cache(maxsize=4096)
 def policy_of(kind: PolicyKind, limit: float | None = None) -> Policy:
     """Return the policy of a kind of metric; `limit` is a share, and the default of the kind."""
     of_kind, spread = _DEFAULT[kind]
