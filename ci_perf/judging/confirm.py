@@ -225,6 +225,8 @@ class Confirmation:
         A whole tick, half for each side, while pairs differ by less: then launches of a side were
         all rounded the same way, and more of them do not help. Beyond that it averages out.
         """
+        # Of losses by a quarter of the limit, in numbers rounded to the limit, 1 % alarm, and 5.2 %
+        # would without it (400 simulated confirmations).
         return self.tick if self._seen().value < self.tick**2 else 0.0
 
     @property

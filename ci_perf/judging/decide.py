@@ -364,7 +364,10 @@ def _is_worse_by_history(metric: Candidate, known: _Known, seen: Confirmation) -
 
 
 def _undecided(metric: Candidate) -> Code:
-    """Return why nothing was decided: launches of a session have two modes, or are spread."""
+    """Return why nothing was decided: launches of a session have two modes, or are spread.
+
+    It changes no verdict, and names the cause that no launch more would remove.
+    """
     sides = [list(side) for side in zip(*metric.pairs, strict=True)]
     known = metric.history.current if metric.history else []
     sessions = [session for session in (*known, metric.head, *sides) if session]
