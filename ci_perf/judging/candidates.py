@@ -4,12 +4,12 @@ import itertools
 import math
 import statistics
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ci_perf.judging import metric_values, nodes, variability
 from ci_perf.judging.metric_values import History, Sessions
-from ci_perf.judging.noisy_metrics import NoisyMetric, Pairs
-from ci_perf.judging.policy import KIND_OF, policy_under
+from ci_perf.judging.noisy_metrics import Pairs
+from ci_perf.judging.policy import KIND_OF, Policy, PolicyKind, policy_under
 from ci_perf.judging.screen import Known
 from ci_perf.model import metrics
 from ci_perf.model.comparison import Change, Code, Verdict
@@ -37,7 +37,8 @@ class Candidate:
     pairs leaves out the outermost ones. ``has_other_tasks``: the sides of a pair are not known to
     have as many processes and threads.
     ``has_other_packages``: this change may have brought other packages than those of the history,
-    and both sides of each pair had them.
+    and both sides of each pair had them. ``scale`` is the value that an absolute limit is a share
+    of.
     """
 
     workload: str
@@ -61,6 +62,7 @@ class Candidate:
     trimmed: bool = False
     has_other_tasks: bool = False
     has_other_packages: bool = False
+    scale: float = 1.0
 
     @property
     def is_noisy(self) -> bool:
@@ -88,22 +90,24 @@ class Candidate:
         costs = [statistics.fmean(map(self.cost, session)) for session in sessions]
         return self.shown(statistics.fmean(costs))
 
-    def noisy(self) -> NoisyMetric:
-        """Return what screen and confirmation need to know of a noisy metric."""
-        return NoisyMetric(
-            kind=KIND_OF[self.metric.kind],
-            policy=policy_under(self.metric, self.limit, self._base()),
+    @property
+    def policy_kind(self) -> PolicyKind:
+        """How a noisy metric behaves."""
+        return KIND_OF[self.metric.kind]
+
+    @property
+    def policy(self) -> Policy:
+        """What counts as a change of a noisy metric; of one that `as_costs` has made."""
+        return policy_under(self.metric, self.limit, self.scale)
+
+    def as_costs(self) -> "Candidate":
+        """Return a noisy metric with the costs of its values in the place of these."""
+        return replace(
+            self,
             history=self.history.map(self.cost) if self.history else None,
             head=[self.cost(value) for value in self.head],
-            pairs=self._costs(self.pairs),
-            gate=self.limit.gate,
-            obstacle=self.obstacle,
-            is_other_node=self.is_other_node,
-            does_more=self.does_more,
-            tick=self.tick,
-            trimmed=self.trimmed,
-            earlier=self.earlier,
-            said=self.said,
+            pairs=[(self.cost(base), self.cost(head)) for base, head in self.pairs],
+            scale=self._base(),
         )
 
     def _base(self) -> float:
@@ -115,21 +119,16 @@ class Candidate:
             self.metric.kind, sessions or [[base for base, _ in self.pairs] or self.head]
         )
 
-    def _costs(self, pairs: Pairs) -> Pairs:
-        return [(self.cost(base), self.cost(head)) for base, head in pairs]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
     """What is said of a candidate; no change while there is nothing to compare with.
 
-    A suspect is what its history does not clear. ``is_open``: one more pair may still decide;
-    so many are expected to.
+    ``is_open``: one more pair may still decide; so many are expected to.
     """
 
     candidate: Candidate
     change: Change | None
-    is_suspect: bool
     is_open: bool
     expected_pairs: float
 
@@ -203,9 +202,9 @@ def known_beforehand(base: Subject, limits: dict[str, Limit]) -> Iterator[Known]
             continue
         noisy = Candidate(
             workload=base.workload, metric=metric, limit=limit, history=history, head=()
-        ).noisy()
+        ).as_costs()
         assert noisy.history is not None
-        yield Known(noisy.kind, noisy.policy, noisy.history)
+        yield Known(noisy.policy_kind, noisy.policy, noisy.history)
 
 
 def _all_values(history: History | None, head: Sequence[float], pairs: Pairs) -> list[float]:

@@ -9,7 +9,7 @@ import msgspec
 from ci_perf.judging import clocks, decide, distributions, metric_values, signs, unfit_pairs
 from ci_perf.judging.candidates import Candidate, Judgement
 from ci_perf.judging.metric_values import Sessions
-from ci_perf.judging.noisy_metrics import Decision, Needs, NoisyMetric
+from ci_perf.judging.noisy_metrics import Decision, Needs
 from ci_perf.judging.policy import PAIRS_FOR_RANGES, Policy
 from ci_perf.model import metrics
 from ci_perf.model.comparison import (
@@ -58,7 +58,7 @@ def judge(
     number of this check among those of its pull request, ``sharing`` as `decide` has it.
     """
     noisy = [candidate for candidate in candidates if candidate.is_noisy]
-    timed = [candidate.noisy() for candidate in noisy]
+    timed = [candidate.as_costs() for candidate in noisy]
     decisions = decide.decide(timed, suspects=suspects, check=check, sharing=sharing)
     by_history = _without_pairs(timed) if any(map(unfit_pairs.why, noisy)) else decisions
     judgements = [
@@ -73,7 +73,7 @@ def judge(
     return list(clocks.reconcile(_as_proven(judgement) for judgement in judgements))
 
 
-def _without_pairs(metrics: Sequence[NoisyMetric]) -> list[Decision]:
+def _without_pairs(metrics: Sequence[Candidate]) -> list[Decision]:
     """Decide by the history alone."""
     return decide.decide([replace(each, pairs=(), earlier=(), said=None) for each in metrics])
 
@@ -94,7 +94,7 @@ def count_suspects(candidates: Sequence[Candidate]) -> int:
     """Count what will share alpha: noisy metrics that gate and that no history clears."""
     return decide.count_suspects(
         [
-            candidate.noisy()
+            candidate.as_costs()
             for candidate in candidates
             if candidate.is_noisy and not candidate.is_accepted
         ]
@@ -113,7 +113,6 @@ def _of_noisy(
     return Judgement(
         candidate=candidate,
         change=change,
-        is_suspect=decision.is_suspect,
         is_open=decision.is_open and candidate.may_get_pairs,
         expected_pairs=decision.expected_pairs,
     )
@@ -207,7 +206,6 @@ def _of_ranges(candidate: Candidate) -> Judgement:
     return Judgement(
         candidate=candidate,
         change=change,
-        is_suspect=not is_cleared,
         is_open=needs_pairs and candidate.may_get_pairs,
         expected_pairs=float(enough - len(candidate.pairs)),
     )

@@ -4,6 +4,9 @@ CPU time is quiet where others use the machine. It does not see waiting, and it 
 moves to other processes, which is no loss of time.
 """
 
+# On a crowded CPU, CPU time has an answer for 95.5 % of unchanged resident pairs, and the wall for
+# 10 %; of losses by 5 % it finds 55.5 %, and the wall 7.5 % (docs/decisions/022).
+
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 

@@ -120,7 +120,7 @@ class Confirmation:
     then unused, because its own outliers enlarge it.
 
     `day` is what the pairs of all suspects say of today; only "unchanged" looks at it. Where it is
-    known, and `one_mode` says that the history excludes two, a single pair may say "unchanged".
+    known, a single pair may say "unchanged".
     """
 
     policy: Policy
@@ -133,7 +133,6 @@ class Confirmation:
     trimmed: bool = False
     earlier: tuple[int, ...] = ()
     day: Day = USUAL_DAY
-    one_mode: bool = False
     looks: Looks = field(init=False)
     _bases: list[float] = field(default_factory=list, init=False)
     _differences: list[float] = field(default_factory=list, init=False)
@@ -225,6 +224,8 @@ class Confirmation:
         A whole tick, half for each side, while pairs differ by less: then launches of a side were
         all rounded the same way, and more of them do not help. Beyond that it averages out.
         """
+        # Of losses by a quarter of the limit, in numbers rounded to the limit, 1 % alarm, and 5.2 %
+        # would without it (400 simulated confirmations).
         return self.tick if self._seen().value < self.tick**2 else 0.0
 
     @property
@@ -279,7 +280,7 @@ class Confirmation:
             return alarm
         if pairs in self.looks.signs and (alarm := self._alarm(*self._sign_interval(pairs))):
             return self._by_median(alarm)
-        if pairs in self.looks.calm and (pairs > 1 or self._may_end_after_one()):
+        if pairs in self.looks.calm and (pairs > 1 or self.day.df >= DAY_KNOWN_DF):
             low, high = self._calm_interval(pairs)
             if self.policy.clears(low, high):
                 return self._ended("unchanged", low, high)
@@ -295,9 +296,6 @@ class Confirmation:
         if high < 0 and not self.policy.is_below_limit(-estimate):
             return self._ended("improved", low, high)
         return None
-
-    def _may_end_after_one(self) -> bool:
-        return self.one_mode and self.day.df >= DAY_KNOWN_DF
 
     def _alarm(self, low: float, high: float) -> Outcome | None:
         """Return the alarm that this interval raises, if it does."""

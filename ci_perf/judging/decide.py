@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ci_perf.judging import noisy_metrics, variability
+from ci_perf.judging.candidates import Candidate
 from ci_perf.judging.confirm import Confirmation, Outcome, share_alpha, sign
 from ci_perf.judging.metric_values import Sessions
-from ci_perf.judging.noisy_metrics import Decision, NoisyMetric, Pairs
+from ci_perf.judging.noisy_metrics import Decision, Pairs
 from ci_perf.judging.policy import (
     LOOKS,
     PAIRS_WITHOUT_HISTORY,
@@ -43,7 +44,7 @@ class _Known:
 
 
 def decide(
-    metrics: Sequence[NoisyMetric],
+    metrics: Sequence[Candidate],
     *,
     suspects: int = 0,
     check: int | None = None,
@@ -59,7 +60,7 @@ def decide(
     screened = _screened(metrics)
     shares = {
         gate: _shares(
-            [pair for pair in zip(metrics, screened, strict=True) if pair[0].gate is gate],
+            [pair for pair in zip(metrics, screened, strict=True) if pair[0].limit.gate is gate],
             suspects if gate else 0,
             sharing if gate else 0,
             check,
@@ -68,18 +69,18 @@ def decide(
     }
     days = _days(metrics, screened)
     return [
-        _decision(metric, result, shares[metric.gate], days[metric.kind])
+        _decision(metric, result, shares[metric.limit.gate], days[metric.policy_kind])
         for metric, result in zip(metrics, screened, strict=True)
     ]
 
 
-def count_suspects(metrics: Sequence[NoisyMetric]) -> int:
+def count_suspects(metrics: Sequence[Candidate]) -> int:
     """Count those that gate and that their history does not clear."""
     pairs = zip(metrics, _screened(metrics), strict=True)
-    return sum(metric.gate and _is_suspect(metric, screened) for metric, screened in pairs)
+    return sum(metric.limit.gate and _is_suspect(metric, screened) for metric, screened in pairs)
 
 
-def _screened(metrics: Sequence[NoisyMetric]) -> list[Screened | None]:
+def _screened(metrics: Sequence[Candidate]) -> list[Screened | None]:
     """Screen all metrics of one kind together: they share what they know of the noise.
 
     Sessions of one node, and sessions that differ by their nodes, have another noise.
@@ -89,7 +90,7 @@ def _screened(metrics: Sequence[NoisyMetric]) -> list[Screened | None]:
         items = {
             i: (metric.history, metric.head)
             for i, metric in enumerate(metrics)
-            if (metric.kind, metric.is_other_node) == (kind, is_other_node)
+            if (metric.policy_kind, metric.is_other_node) == (kind, is_other_node)
             and metric.history is not None
             and metric.head
         }
@@ -100,7 +101,7 @@ def _screened(metrics: Sequence[NoisyMetric]) -> list[Screened | None]:
     return results
 
 
-def _rounded(screened: Screened, metric: NoisyMetric) -> Screened:
+def _rounded(screened: Screened, metric: Candidate) -> Screened:
     """Widen the interval of a screened metric by the uniform error of rounded numbers."""
     error = math.hypot(screened.error, metric.tick / math.sqrt(6))
     reach = (screened.high - screened.difference) * (error / screened.error)
@@ -109,7 +110,7 @@ def _rounded(screened: Screened, metric: NoisyMetric) -> Screened:
 
 
 def _shares(
-    screened_metrics: Sequence[tuple[NoisyMetric, Screened | None]],
+    screened_metrics: Sequence[tuple[Candidate, Screened | None]],
     suspects: int,
     sharing: int,
     check: int | None,
@@ -130,18 +131,18 @@ def _shares(
 
 
 def _days(
-    metrics: Sequence[NoisyMetric], screened: Sequence[Screened | None]
+    metrics: Sequence[Candidate], screened: Sequence[Screened | None]
 ) -> dict[PolicyKind, Day]:
     """Return what the pairs of all metrics of a kind say of today."""
     suspects: dict[PolicyKind, list[tuple[float, list[float]]]] = {kind: [] for kind in PolicyKind}
     for metric, result in zip(metrics, screened, strict=True):
         if result is not None and metric.pairs:
             differences = [head - base for base, head in metric.pairs]
-            suspects[metric.kind].append((2 * result.prior_variance, differences))
+            suspects[metric.policy_kind].append((2 * result.prior_variance, differences))
     return {kind: variability.day(of_kind) for kind, of_kind in suspects.items()}
 
 
-def _is_suspect(metric: NoisyMetric, screened: Screened | None) -> bool:
+def _is_suspect(metric: Candidate, screened: Screened | None) -> bool:
     """Whether no history clears the metric; without a screen it is a suspect, too.
 
     No history clears what an earlier run of the same commits had to confirm.
@@ -150,15 +151,13 @@ def _is_suspect(metric: NoisyMetric, screened: Screened | None) -> bool:
     return screened is None or is_uncleared or not _clears(screened, metric)
 
 
-def _clears(screened: Screened, metric: NoisyMetric) -> bool:
+def _clears(screened: Screened, metric: Candidate) -> bool:
     """Whether the history says "unchanged", and excludes a loss of half the limit by more work."""
     may_be_loss = metric.does_more and metric.policy.is_beyond_half(screened.high)
     return screened.clears(metric.policy) and not may_be_loss
 
 
-def _decision(
-    metric: NoisyMetric, screened: Screened | None, shares: _Shares, day: Day
-) -> Decision:
+def _decision(metric: Candidate, screened: Screened | None, shares: _Shares, day: Day) -> Decision:
     if metric.pairs and _is_suspect(metric, screened):
         return _confirmed(metric, _Known(screened, shares.confirm, day))
     if screened is not None:
@@ -166,7 +165,7 @@ def _decision(
     return _unknown(metric)
 
 
-def _from_history(metric: NoisyMetric, screened: Screened, alpha: float) -> Decision:
+def _from_history(metric: Candidate, screened: Screened, alpha: float) -> Decision:
     """Say what the committed sessions allow: no change, a prediction, or nothing."""
     assert metric.history is not None
     verdict, code = _predicted(metric, screened, alpha)
@@ -188,13 +187,13 @@ def _from_history(metric: NoisyMetric, screened: Screened, alpha: float) -> Deci
     )
 
 
-def _pairs_to_come(metric: NoisyMetric, screened: Screened, code: Code) -> float:
+def _pairs_to_come(metric: Candidate, screened: Screened, code: Code) -> float:
     """Return how many pairs are expected to decide a suspect that has had none."""
     calm = expected_pairs(metric.policy, 2 * screened.prior_variance, screened.prior_df)
     return max(calm, LOOKS[0]) if code is Code.HISTORY_ALONE else calm
 
 
-def _predicted(metric: NoisyMetric, screened: Screened, alpha: float) -> tuple[Verdict, Code]:
+def _predicted(metric: Candidate, screened: Screened, alpha: float) -> tuple[Verdict, Code]:
     """Return what the history says; of a gain that is likely, nobody has to be told."""
     if metric.obstacle is not None:
         return Verdict.INCONCLUSIVE, metric.obstacle
@@ -212,13 +211,13 @@ def _predicted(metric: NoisyMetric, screened: Screened, alpha: float) -> tuple[V
             return _unproven(metric, screened.low), code
 
 
-def _unproven(metric: NoisyMetric, low: float) -> Verdict:
+def _unproven(metric: Candidate, low: float) -> Verdict:
     """Return what is said without a proof: a loss as sure as "unchanged" has to be is likely."""
     is_likely = math.isfinite(low) and metric.policy.is_beyond_half(low)
     return Verdict.LIKELY_SLOWER if is_likely else Verdict.INCONCLUSIVE
 
 
-def _unknown(metric: NoisyMetric) -> Decision:
+def _unknown(metric: Candidate) -> Decision:
     """Say that there is nothing to compare with yet: no history that compares, and no pair."""
     return Decision(
         verdict=Verdict.INCONCLUSIVE,
@@ -235,7 +234,7 @@ def _unknown(metric: NoisyMetric) -> Decision:
     )
 
 
-def _confirmed(metric: NoisyMetric, known: _Known) -> Decision:
+def _confirmed(metric: Candidate, known: _Known) -> Decision:
     """Let the pairs decide, in their order; those after the decision are left alone."""
     confirmation, screened = _confirmation(metric, known), known.screened
     if metric.said is Verdict.UNCHANGED:
@@ -277,7 +276,7 @@ def _expected_pairs(confirmation: Confirmation, outcome: Outcome) -> float:
     return float(last - outcome.pairs)
 
 
-def _confirmation(metric: NoisyMetric, known: _Known) -> Confirmation:
+def _confirmation(metric: Candidate, known: _Known) -> Confirmation:
     screened = known.screened
     return Confirmation(
         policy=metric.policy,
@@ -290,18 +289,10 @@ def _confirmation(metric: NoisyMetric, known: _Known) -> Confirmation:
         trimmed=metric.trimmed,
         earlier=metric.earlier,
         day=known.day,
-        one_mode=_has_one_mode(metric),
     )
 
 
-def _has_one_mode(metric: NoisyMetric) -> bool:
-    """Whether the history shows that launches have one mode only."""
-    known = (metric.history.current, *metric.history.earlier) if metric.history else ()
-    sessions = list(itertools.chain(*known))
-    return variability.exclude_two_modes(sessions, smallest_gap=metric.policy.half_limit)
-
-
-def _usual_variance(metric: NoisyMetric) -> float:
+def _usual_variance(metric: Candidate) -> float:
     known = (metric.history.current, *metric.history.earlier) if metric.history else ()
     return variability.usual_variance([*itertools.chain(*known), metric.head])
 
@@ -322,7 +313,7 @@ def _level(outcome: Outcome, bases: Sequence[float]) -> float:
     return statistics.median(bases) if outcome.by_median else statistics.fmean(bases)
 
 
-def _is_by_ticks(metric: NoisyMetric, known: _Known) -> bool:
+def _is_by_ticks(metric: Candidate, known: _Known) -> bool:
     """Whether the same numbers, were they exact, would have decided."""
     if not metric.tick:
         return False
@@ -330,7 +321,7 @@ def _is_by_ticks(metric: NoisyMetric, known: _Known) -> bool:
     return _read(exact, metric.pairs) is not None and exact.finish().call != "inconclusive"
 
 
-def _code(metric: NoisyMetric, outcome: Outcome, known: _Known, seen: Confirmation) -> Code:
+def _code(metric: Candidate, outcome: Outcome, known: _Known, seen: Confirmation) -> Code:
     """Return the reason code of a confirmation.
 
     A suspect that the pairs clear may not have moved at all: its history was too short.
@@ -352,7 +343,7 @@ def _code(metric: NoisyMetric, outcome: Outcome, known: _Known, seen: Confirmati
     return Code.WITHIN_LIMIT if policy.is_beyond_half(largest) else Code.BASELINE_MOVED
 
 
-def _is_worse_by_history(metric: NoisyMetric, known: _Known, seen: Confirmation) -> bool:
+def _is_worse_by_history(metric: Candidate, known: _Known, seen: Confirmation) -> bool:
     """Whether the head lies beyond the limit from its history, by less than the pairs would show.
 
     A history that the machine has left says nothing.
@@ -364,8 +355,11 @@ def _is_worse_by_history(metric: NoisyMetric, known: _Known, seen: Confirmation)
     return is_far and difference < seen.smallest_detectable(max(1, seen.pairs))
 
 
-def _undecided(metric: NoisyMetric) -> Code:
-    """Return why nothing was decided: launches of a session have two modes, or are spread."""
+def _undecided(metric: Candidate) -> Code:
+    """Return why nothing was decided: launches of a session have two modes, or are spread.
+
+    It changes no verdict, and names the cause that no launch more would remove.
+    """
     sides = [list(side) for side in zip(*metric.pairs, strict=True)]
     known = metric.history.current if metric.history else []
     sessions = [session for session in (*known, metric.head, *sides) if session]

@@ -41,9 +41,10 @@ from ci_perf.model.run import (
     is_same_code,
 )
 
-# A larger exponent leaves more to the first check and less to late ones: of the losses by 3 % on
-# noisy simulated machines the 1st, 5th and 20th check find 81, 63 and 47 % with 1.6, and 84, 59 and
-# 34 % with 2.
+# With all of alpha in each of 20 checks, 25 instead of 2 % of typical pull requests alarm if every
+# workload is slower by half its limit (benchmarks.verdicts.pushes). A larger exponent leaves more
+# to the first check and less to late ones: of the losses by 3 % on noisy simulated machines the
+# 1st, 5th and 20th check find 81, 63 and 47 % with 1.6, and 84, 59 and 34 % with 2.
 _EXPONENT = 1.6
 # The sum of k^-1.6 over all k: Riemann's zeta function (scipy.special.zeta(1.6)).
 _SUM = 2.28576566568

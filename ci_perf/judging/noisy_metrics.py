@@ -1,12 +1,11 @@
-"""A noisy metric as it is judged, what is decided of it, and what would decide it."""
+"""What is decided of a noisy metric, and what would decide it."""
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ci_perf.judging.confirm import Confirmation, Outcome, alarm_reach, sign
-from ci_perf.judging.metric_values import History, Sessions
-from ci_perf.judging.policy import Policy, PolicyKind
+from ci_perf.judging.metric_values import Sessions
 from ci_perf.model.comparison import Code, Verdict
 
 Pairs = Sequence[tuple[float, float]]
@@ -74,34 +73,6 @@ def _reach_of_alarm(confirmation: Confirmation, outcome: Outcome, look: int) -> 
 def _reach_of_calm(confirmation: Confirmation, look: int) -> float:
     """Return the same for the test of "unchanged"."""
     return confirmation.reach(confirmation.calm_tail(look), look)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NoisyMetric:
-    """One noisy metric: logarithms, one per launch, of a quantity of which less is better.
-
-    ``policy`` holds its own limit. ``history`` is ``None`` where there is none that
-    compares; ``obstacle`` is the reason code why it may not clear the head (a machine that has
-    moved), ``is_other_node`` that it is of other nodes than the head. ``tick`` is what all numbers
-    were rounded to, relative to them. ``trimmed``: the mean of pairs leaves out outer ones.
-    ``does_more``: by exact counts it is more work than in its history. ``earlier`` counts the pairs
-    of each earlier run of the same commits, which come first; ``said`` is what these runs
-    have said by their pairs.
-    """
-
-    kind: PolicyKind
-    policy: Policy
-    history: History | None
-    head: Sequence[float]
-    is_other_node: bool
-    pairs: Pairs = ()
-    gate: bool = True
-    obstacle: Code | None = None
-    does_more: bool = False
-    tick: float = 0.0
-    trimmed: bool = False
-    earlier: tuple[int, ...] = ()
-    said: Verdict | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

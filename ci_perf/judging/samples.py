@@ -6,7 +6,7 @@ A launch counts once, by the median of its steps.
 import itertools
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -30,6 +30,7 @@ _EXACT_LIMITS = {metrics.PEAK_ALLOCATED.name: default_limits()[metrics.PEAK_ALLO
 def judge(
     samples: Samples,
     *,
+    failed: Mapping[str, str] = {},
     base: str,
     head: str,
     limit: float | None = None,
@@ -38,11 +39,12 @@ def judge(
     """Judge every workload of `samples`; `base` and `head` say where the launches come from.
 
     `limit` is that of times, as a share; without one, and for all others, it is the default.
+    `failed` says of workloads why they have no numbers.
     """
     judgements = changes.judge([_candidate(sampled, limit) for sampled in samples.workloads])
-    rows = compare.worst_first(
-        judgement.change or uncompared.of_candidate(judgement.candidate) for judgement in judgements
-    )
+    judged = [each.change or uncompared.of_candidate(each.candidate) for each in judgements]
+    missing = [uncompared.of_failed(name, reason) for name, reason in failed.items()]
+    rows = compare.worst_first([*judged, *missing])
     trust = validity_of(())
     sessions = max((len(sampled.history) for sampled in samples.workloads), default=0)
     return Comparison(

@@ -83,6 +83,11 @@ def of_candidate(candidate: Candidate) -> Uncompared:
     )
 
 
+def of_failed(workload: str, reason: str) -> Uncompared:
+    """Say that a workload of another harness has no numbers, and why."""
+    return _row(_Unmeasured(workload), Verdict.FAILED, Code.MISSING, note=reason)
+
+
 def _asked_for(names: set[str], head: Summary) -> list[str]:
     return sorted(name for name in names if is_selected(name, head.selection))
 

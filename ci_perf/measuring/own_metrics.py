@@ -48,6 +48,9 @@ class OwnMetrics:
                 readings = dict(self._read(file))
             except ValueError as error:
                 raise ValueError(f"{shown}, read as {self._format}: {error}") from None
+            for name, reading in readings.items():
+                if reading.failure:
+                    raise ValueError(f"{shown}: {name}: expected numbers, found: {reading.failure}")
         numbers = _choose(self._declared, readings) if self._declared else _take_all(readings)
         if not numbers and not self._declared:
             raise ValueError(

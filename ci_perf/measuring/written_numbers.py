@@ -10,8 +10,10 @@ class WrittenNumbers:
     """Values of one quantity in one run of a program, in the order in which they were written.
 
     ``values`` are in seconds, bytes, items per second or counts, as ``kind`` says. Without a kind
-    they are in the unit of the program, and suite.toml has to declare one.
+    they are in the unit of the program, and suite.toml has to declare one. ``failure`` is the
+    reason of a benchmark that has failed; it has no values.
     """
 
-    values: tuple[float, ...]
+    values: tuple[float, ...] = ()
     kind: OwnKind | None = None
+    failure: str = ""

@@ -49,6 +49,9 @@ def read_pytest_benchmark(path: Path) -> dict[str, WrittenNumbers]:
 _ASV_VERSION = 2
 # asv knows the kind of a benchmark by its name; the file has no unit of a "track".
 _ASV_KIND = re.compile(r"(?i:time|timeraw|peakmem|mem)(?=[_A-Z])")
+# Nobody writes a longer one, and long parameters are in every combination.
+_MOST_NAME_CHARS = 10_000
+_ASV_FAILURE = "the benchmark failed"
 _ASV_OTHER_FILES = frozenset({"machine.json", "benchmarks.json"})
 
 
@@ -101,7 +104,10 @@ def _find_asv_file(path: Path) -> Path:
 
 
 def _read_asv_row(name: str, row: _AsvRow) -> Iterator[Named]:
-    results = row.result or [None]
+    if row.result is None:
+        yield name, WrittenNumbers(failure=_ASV_FAILURE)
+        return
+    results = row.result
     samples = row.samples or [None] * len(results)
     combinations = math.prod(map(len, row.params))
     if not combinations == len(results) == len(samples):
@@ -117,9 +123,14 @@ def _read_asv_row(name: str, row: _AsvRow) -> Iterator[Named]:
         itertools.product(*row.params), results, samples, strict=True
     ):
         benchmark = f"{name}({', '.join(chosen)})" if chosen else name
+        if len(benchmark) > _MOST_NAME_CHARS:
+            raise ValueError(
+                f"{name[:200]}: expected a name of at most {_MOST_NAME_CHARS:,} characters with "
+                f"its parameters, found {len(benchmark):,}"
+            )
         if result is None:
-            raise ValueError(f"{benchmark}: expected a number, found none: the benchmark failed")
-        if not math.isnan(result):
+            yield benchmark, WrittenNumbers(failure=_ASV_FAILURE)
+        elif not math.isnan(result):
             yield benchmark, WrittenNumbers(values=tuple(values or [result]), kind=kind)
 
 
@@ -219,15 +230,17 @@ def read_google_benchmark(path: Path) -> dict[str, WrittenNumbers]:
     """
     file = documents.parse(documents.read_text(path), _GoogleFile)
     values: dict[str, dict[str, list[float]]] = {}
+    failed: dict[str, WrittenNumbers] = {}
     for entry in file.benchmarks:
         name = entry.run_name or entry.name
         if entry.error_occurred:
-            raise ValueError(f"{name}: expected a time, found an error: {entry.error_message}")
-        if entry.real_time is not None and not entry.skipped:
+            failed[name] = WrittenNumbers(failure=entry.error_message or "an error")
+        elif entry.real_time is not None and not entry.skipped:
             time_s = entry.real_time / documents.PER_SECOND[entry.time_unit]
             values.setdefault(name, {}).setdefault(entry.aggregate_name, []).append(time_s)
     times = {name: by_kind.get("", by_kind.get("median")) for name, by_kind in values.items()}
-    return documents.collect(_time(name, each) for name, each in times.items() if each)
+    measured = (_time(name, each) for name, each in times.items() if each and name not in failed)
+    return documents.collect([*measured, *failed.items()])
 
 
 # --- hyperfine: `--export-json FILE`

@@ -19,7 +19,7 @@ _FILE = click.Path(path_type=Path)
 @click.argument("samples", nargs=-1, type=_FILE, metavar="[SAMPLES]...")
 @click.option(
     "--from",
-    type=click.Choice(list(importers.TOOLS)),
+    type=click.Choice(importers.find_tools()),
     help="Instead of SAMPLES: judge files of this harness, given by --base, --head and --pair.",
 )
 @click.option(

@@ -1,12 +1,12 @@
 """Judge samples of any harness, or files that a harness wrote."""
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ci_perf.errors import InvalidFileError, UsageError
 from ci_perf.features.interchange import importers
-from ci_perf.features.interchange.importers.reading import Document
 from ci_perf.gate import Notify
 from ci_perf.judging import samples
 from ci_perf.model.comparison import Comparison
@@ -22,7 +22,7 @@ _NAMED = 3
 class HarnessFiles:
     """What a harness wrote: files of the base, of the head, and of pairs that took turns.
 
-    ``tool`` is one of `importers.TOOLS`, or `None` without any files.
+    ``tool`` is one of `importers.find_tools`, or `None` without any files.
     """
 
     tool: str | None = None
@@ -60,26 +60,30 @@ def judge(
 def _judge_harness(
     tool: str, harness: HarnessFiles, *, limit: float | None, fail_on: FailOn, notify: Notify
 ) -> Comparison:
-    old, new = (tuple(pair[side] for pair in harness.pairs) for side in (0, 1))
-    paired = list(zip(_documents(old), _documents(new), strict=True))
+    read = functools.partial(importers.read, tool)
     try:
-        merged = importers.merge(tool, _documents(harness.base), _documents(harness.head), paired)
+        merged = importers.merge(
+            list(map(read, harness.base)),
+            list(map(read, harness.head)),
+            [(read(old), read(new)) for old, new in harness.pairs],
+        )
     except InvalidFileError as error:
         raise InvalidFileError(f"--from {tool}: {error}") from None
     for benchmark in merged.left_out:
         notify(f"{benchmark.document}: {benchmark.benchmark}: left out: {benchmark.reason}")
     return samples.judge(
         merged.samples,
-        base=_label([*harness.base, *old]),
-        head=_label([*harness.head, *new]),
+        failed=merged.failed,
+        base=_label([*harness.base, *(old for old, _ in harness.pairs)]),
+        head=_label([*harness.head, *(new for _, new in harness.pairs)]),
         limit=limit,
         fail_on=fail_on,
     )
 
 
 def _check(tool: str, sources: Sequence[Samples | Path], harness: HarnessFiles) -> None:
-    if tool not in importers.TOOLS:
-        raise UsageError(f"--from: expected one of {', '.join(importers.TOOLS)}, found {tool!r}")
+    if tool not in (known := importers.find_tools()):
+        raise UsageError(f"--from: expected one of {', '.join(known)}, found {tool!r}")
     has_one_side = bool(harness.base) != bool(harness.head)
     if sources or has_one_side or not (harness.head or harness.pairs):
         raise UsageError(
@@ -92,10 +96,6 @@ def _read_samples(source: Samples | Path, number: int) -> tuple[str, Samples]:
     if isinstance(source, Samples):
         return f"samples {number}", source
     return str(source), files.read(source, Samples)
-
-
-def _documents(paths: Sequence[Path]) -> list[Document]:
-    return [Document(name=str(path), text=files.read_text(path)) for path in paths]
 
 
 def _label(names: Sequence[Path | str]) -> str:

@@ -30,6 +30,14 @@ def write(tmp_path):
     return write_changed
 
 
+@pytest.fixture
+def write_row(write):
+    """Write a file of asv with another row of results."""
+    return lambda row: write(
+        "asv-0.6.6.json", lambda document: document["results"].update({"b.time_x": row})
+    )
+
+
 def test_pytest_benchmark_has_the_time_of_every_round():
     readings = benchmarks.read_pytest_benchmark(FILES / "pytest-benchmark-5.3.1.json")
 
@@ -106,21 +114,31 @@ def test_a_folder_without_results_of_asv_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("row", "expected"),
     [
-        ([None, []], "b.time_x: expected a number, found none: the benchmark failed"),
-        ([[1.0, None], [["1", "0"]]], "b.time_x(0): expected a number, found none"),
         ([[1.0], [["1", "0"]]], "b.time_x: expected 2 results, one for each combination"),
         ([[1.0], [["1", "0"]] * 100], "one for each combination of parameters, found 1"),
+        ([[1.0], [["a" * 20_000]]], "expected a name of at most 10,000 characters"),
         (["x", []], "expected results of this format, found: Expected `array | null`"),
     ],
 )
-def test_a_failed_benchmark_of_asv_is_refused(row, expected, write):
-    def fail(document):
-        document["results"]["b.time_x"] = row
-
-    path = write("asv-0.6.6.json", fail)
+def test_a_row_that_asv_did_not_write_is_refused(row, expected, write_row):
+    path = write_row(row)
 
     with pytest.raises(ValueError, match=re.escape(expected)):
         benchmarks.read_asv(path)
+
+
+@pytest.mark.parametrize(
+    ("row", "name"),
+    [
+        ([None, []], "b.time_x"),
+        ([None, [["1", "0"]]], "b.time_x"),
+        ([[1.0, None], [["1", "0"]]], "b.time_x_0_"),
+    ],
+)
+def test_a_benchmark_of_asv_that_failed_keeps_its_name(row, name, write_row):
+    found = benchmarks.read_asv(write_row(row))
+
+    assert found[name] == WrittenNumbers(failure="the benchmark failed")
 
 
 def test_another_version_of_asv_is_refused(write):
@@ -185,9 +203,11 @@ def test_google_benchmark_with_aggregates_alone_has_the_median():
     }
 
 
-def test_an_error_of_google_benchmark_is_refused():
-    with pytest.raises(ValueError, match="broken: expected a time, found an error: no device"):
-        benchmarks.read_google_benchmark(FILES / "google-benchmark-1.9.5-error.json")
+def test_an_error_of_google_benchmark_keeps_its_name():
+    found = benchmarks.read_google_benchmark(FILES / "google-benchmark-1.9.5-error.json")
+
+    assert found["broken"].failure.startswith("no device")
+    assert found["broken"].values == ()
 
 
 def test_a_skipped_google_benchmark_is_left_out(write):

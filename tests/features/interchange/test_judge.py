@@ -14,7 +14,7 @@ from ci_perf.features.interchange.judge import HarnessFiles, judge
     [
         (HarnessFiles(), "expected SAMPLES, or --from TOOL"),
         (HarnessFiles(head=(Path("new.json"),)), "expected --from TOOL, which says who wrote them"),
-        (HarnessFiles(tool="nose"), "--from: expected one of pytest-benchmark"),
+        (HarnessFiles(tool="nose"), "--from: expected one of aiperf, asv"),
         (
             HarnessFiles(tool="pyperf", head=(Path("new.json"),)),
             "expected --base FILE and --head FILE",

@@ -1,14 +1,18 @@
 """The benchmark asks our judge as a pull request would."""
 
+import math
+
 import numpy as np
 import pytest
 
 from benchmarks.verdicts import ours, regimes
 from benchmarks.verdicts.observed import INCONCLUSIVE, SILENT, SLOWER
 from ci_perf.judging import decide
+from ci_perf.judging.candidates import Candidate
 from ci_perf.judging.metric_values import History
-from ci_perf.judging.noisy_metrics import NoisyMetric
 from ci_perf.judging.policy import LOOKS, PolicyKind, policy_of
+from ci_perf.model.metrics import STEP_TIME
+from ci_perf.model.suite import Limit
 
 TIME = policy_of(PolicyKind.TIME)
 QUIET = regimes.REGIMES[0]
@@ -64,12 +68,12 @@ def test_what_the_benchmark_says_the_product_says_of_the_same_launches(regime):
 
     decisions = decide.decide(
         [
-            NoisyMetric(
-                kind=PolicyKind.TIME,
-                policy=TIME,
+            Candidate(
+                workload="w",
+                metric=STEP_TIME,
+                limit=Limit(relative=math.expm1(TIME.limit)),
                 history=History(current=one.sessions),
                 head=one.head,
-                is_other_node=False,
                 pairs=one.turns[: one.pairs],
             )
             for one in workloads

@@ -1,21 +1,21 @@
-"""Results of other harnesses as samples: texts in, one document out. No files, no libraries."""
+"""Results of other harnesses as samples: files in, one document out."""
 
 import itertools
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
+from ci_perf import hooks
 from ci_perf.errors import InvalidFileError
-from ci_perf.features.interchange.importers import harnesses
+from ci_perf.features.interchange.importers import formats, harnesses
 from ci_perf.features.interchange.importers.reading import Benchmark, Document, LeftOut, Reading
 from ci_perf.model import codec
 from ci_perf.model.samples import MAX_WORKLOADS, Launch, Sampled, Samples
+from ci_perf.system import files
 
-TOOLS: dict[str, Callable[[Document], Reading]] = {
-    "pytest-benchmark": harnesses.read_pytest_benchmark,
+_TOOLS: dict[str, Callable[[Document], Reading]] = {
     "pyperf": harnesses.read_pyperf,
-    "asv": harnesses.read_asv,
-    "google-benchmark": harnesses.read_google_benchmark,
     "torch": harnesses.read_torch_benchmark,
 }
 _FOREIGN = re.compile(r"[^A-Za-z0-9_.=+-]+")
@@ -26,10 +26,23 @@ _ByName = dict[str, list[Benchmark]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Merged:
-    """The samples, and what had no number that can be judged."""
+    """The samples, what had no number that can be judged, and what failed on the head, with why."""
 
     samples: Samples
     left_out: tuple[LeftOut, ...]
+    failed: dict[str, str]
+
+
+def find_tools() -> list[str]:
+    """Return what `--from` may name."""
+    return sorted({*_TOOLS, *hooks.find_formats()})
+
+
+def read(tool: str, path: Path) -> Reading:
+    """Read a file that a tool wrote. Raises InvalidFileError."""
+    if tool in _TOOLS:
+        return _TOOLS[tool](Document(name=str(path), text=files.read_text(path)))
+    return formats.read(tool, path)
 
 
 def join(files: Sequence[tuple[str, Samples]]) -> Samples:
@@ -52,25 +65,28 @@ def join(files: Sequence[tuple[str, Samples]]) -> Samples:
 
 
 def merge(
-    tool: str,
-    base: Sequence[Document],
-    head: Sequence[Document],
-    pairs: Sequence[tuple[Document, Document]] = (),
+    base: Sequence[Reading],
+    head: Sequence[Reading],
+    pairs: Sequence[tuple[Reading, Reading]] = (),
 ) -> Merged:
     """Make samples of files: each of `base` is a session, those of `head` are one together.
 
     The two files of each pair, base and head, were launched in turns: their launches are paired in
-    order. Raises InvalidFileError.
+    order. What failed once on the head has no samples. Raises InvalidFileError.
     """
-    read = TOOLS[tool]
-    sides = [
-        [read(document) for document in documents]
-        for documents in (base, head, [old for old, _ in pairs], [new for _, new in pairs])
-    ]
+    old, new = [before for before, _ in pairs], [after for _, after in pairs]
+    sides = (base, head, old, new)
     by_side = [_by_name(side) for side in sides]
-    benchmarks = list(dict.fromkeys(itertools.chain(*by_side)))
+    failed = {
+        each.benchmark: each.reason
+        for file in (*head, *new)
+        for each in file.left_out
+        if each.has_failed
+    }
+    benchmarks = list(dict.fromkeys(itertools.chain(*by_side, failed)))
     _check_total(len(benchmarks))
-    workloads = _workload_names(benchmarks)
+    names = _workload_names(benchmarks)
+    workloads = {name: workload for name, workload in names.items() if name not in failed}
     return Merged(
         samples=Samples(
             workloads=tuple(
@@ -79,6 +95,7 @@ def merge(
             )
         ),
         left_out=tuple(left_out for side in sides for file in side for left_out in file.left_out),
+        failed={names[name]: reason for name, reason in failed.items()},
     )
 
 

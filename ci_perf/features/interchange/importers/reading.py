@@ -45,6 +45,7 @@ class LeftOut:
     document: str
     benchmark: str
     reason: str
+    has_failed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,8 +75,7 @@ def parse(document: Document, kind: type[T], *, tool: str) -> T:
 def launch(
     values: Iterable[float],
     metric: SampledMetric,
-    document: Document,
-    benchmark: str,
+    place: str,
     *,
     scale: float = 1.0,
 ) -> tuple[float, ...]:
@@ -88,7 +88,7 @@ def launch(
     for value in scaled:
         if not least <= value <= _LARGEST:  # also refuses NaN
             raise InvalidFileError(
-                f"{document.name}: {benchmark}: expected numbers from {least:g} to {_LARGEST:g}, "
+                f"{place}: expected numbers from {least:g} to {_LARGEST:g}, "
                 f"found {value}; was nothing measured?"
             )
     return scaled

@@ -155,7 +155,7 @@ def test_two_files_may_hold_two_metrics_of_one_workload(project):
         (["samples.json", "-o", "samples.json"], "would overwrite samples.json"),
         (
             ["--from", "asv", "--base", "samples.json", "--head", "samples.json"],
-            "--from asv: samples.json: expected JSON that asv wrote, found: ",
+            "--from asv: samples.json: expected results of this format, found: ",
         ),
     ],
 )
