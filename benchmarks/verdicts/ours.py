@@ -43,6 +43,12 @@ class Launched:
     pairs: int = 0
     outcome: confirm.Outcome | None = None
     usual_variance: float = field(init=False)
+    one_mode: bool = field(init=False)
+
+    def learn(self, policy: Policy) -> None:
+        """Note what the confirmation asks of the history."""
+        self.usual_variance = variability.usual_variance([*self.sessions, self.head])
+        self.one_mode = variability.exclude_two_modes(self.sessions, smallest_gap=policy.half_limit)
 
     @property
     def launches(self) -> int:
@@ -68,6 +74,7 @@ class Launched:
             suspected=confirm.sign(screened.difference),
             usual_variance=self.usual_variance,
             day=day,
+            one_mode=self.one_mode,
         )
         self.outcome = None
         for base, head in self.turns[: self.pairs]:
@@ -101,8 +108,7 @@ def pull_request(
     workloads = _screened(observed, slice(first, first + observed.suite), policy)
     suspects = [workload for workload in workloads if not workload.screened.clears(policy)]
     for workload in suspects:
-        launched = [*workload.sessions, workload.head]
-        workload.usual_variance = variability.usual_variance(launched)
+        workload.learn(policy)
     alpha = confirm.share_alpha(max(1, len(suspects)), check=check)
     while left := [workload for workload in suspects if workload.outcome is None]:
         for workload in left:

@@ -120,7 +120,7 @@ class Confirmation:
     then unused, because its own outliers enlarge it.
 
     `day` is what the pairs of all suspects say of today; only "unchanged" looks at it. Where it is
-    known, a single pair may say "unchanged".
+    known, and `one_mode` says that the history excludes two, a single pair may say "unchanged".
     """
 
     policy: Policy
@@ -133,6 +133,7 @@ class Confirmation:
     trimmed: bool = False
     earlier: tuple[int, ...] = ()
     day: Day = USUAL_DAY
+    one_mode: bool = False
     looks: Looks = field(init=False)
     _bases: list[float] = field(default_factory=list, init=False)
     _differences: list[float] = field(default_factory=list, init=False)
@@ -280,7 +281,7 @@ class Confirmation:
             return alarm
         if pairs in self.looks.signs and (alarm := self._alarm(*self._sign_interval(pairs))):
             return self._by_median(alarm)
-        if pairs in self.looks.calm and (pairs > 1 or self.day.df >= DAY_KNOWN_DF):
+        if pairs in self.looks.calm and (pairs > 1 or self._may_end_after_one()):
             low, high = self._calm_interval(pairs)
             if self.policy.clears(low, high):
                 return self._ended("unchanged", low, high)
@@ -296,6 +297,9 @@ class Confirmation:
         if high < 0 and not self.policy.is_below_limit(-estimate):
             return self._ended("improved", low, high)
         return None
+
+    def _may_end_after_one(self) -> bool:
+        return self.one_mode and self.day.df >= DAY_KNOWN_DF
 
     def _alarm(self, low: float, high: float) -> Outcome | None:
         """Return the alarm that this interval raises, if it does."""

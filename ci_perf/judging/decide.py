@@ -289,7 +289,15 @@ def _confirmation(metric: Candidate, known: _Known) -> Confirmation:
         trimmed=metric.trimmed,
         earlier=metric.earlier,
         day=known.day,
+        one_mode=_has_one_mode(metric),
     )
+
+
+def _has_one_mode(metric: Candidate) -> bool:
+    """Whether the history shows that launches have one mode only."""
+    known = (metric.history.current, *metric.history.earlier) if metric.history else ()
+    sessions = list(itertools.chain(*known))
+    return variability.exclude_two_modes(sessions, smallest_gap=metric.policy.half_limit)
 
 
 def _usual_variance(metric: Candidate) -> float:

@@ -220,6 +220,14 @@ def have_two_modes(sessions: Sequence[Sequence[float]], *, smallest_gap: float) 
     return sum(split.gap > least for split in splits) > len(splits) / 2
 
 
+def exclude_two_modes(sessions: Sequence[Sequence[float]], *, smallest_gap: float) -> bool:
+    """Whether there are enough launches to see two modes, and none are seen."""
+    sizes = [len(session) for session in sessions]
+    in_several = sum(size for size in sizes if size >= _FEWEST_IN_A_SESSION)
+    is_enough = in_several >= _FEWEST_IN_ALL or any(size >= _FEWEST_LAUNCHES for size in sizes)
+    return is_enough and not have_two_modes(sessions, smallest_gap=smallest_gap)
+
+
 def two_modes(launches: Sequence[float], *, smallest_gap: float) -> Modes | None:
     """Return the two modes of launch values of one session, or `None` where there is one.
 

@@ -71,7 +71,7 @@ def test_the_pairs_to_expect_are_those_that_simulated_confirmations_take(spread)
     noise, taken = random.Random(3), []
     for _ in range(400):
         confirmation = a_confirmation(
-            prior_variance=spread**2 / 2, prior_df=30.0, day=Day(1.0, 30.0)
+            prior_variance=spread**2 / 2, prior_df=30.0, day=Day(1.0, 30.0), one_mode=True
         )
         outcome = None
         while outcome is None:

@@ -69,11 +69,15 @@ def test_no_day_changes_an_alarm():
 
 
 @pytest.mark.parametrize(
-    ("df", "pairs"),
-    [(DAY_KNOWN_DF, 1), (DAY_KNOWN_DF - 1, 2)],
+    ("df", "one_mode", "pairs"),
+    [(DAY_KNOWN_DF, True, 1), (DAY_KNOWN_DF - 1, True, 2), (DAY_KNOWN_DF, False, 2)],
 )
-def test_a_single_pair_says_unchanged_where_today_is_known(df, pairs):
-    outcome = confirmed([0.001, 0.001], prior_variance=1e-6, prior_df=30.0, day=Day(1.0, df))
+def test_a_single_pair_says_unchanged_where_today_is_known_and_modes_are_excluded(
+    df, one_mode, pairs
+):
+    outcome = confirmed(
+        [0.001, 0.001], prior_variance=1e-6, prior_df=30.0, day=Day(1.0, df), one_mode=one_mode
+    )
 
     assert (outcome.call, outcome.pairs) == ("unchanged", pairs)
 

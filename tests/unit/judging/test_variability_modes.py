@@ -53,6 +53,15 @@ def test_of_a_few_launches_nothing_is_said():
     assert two_modes(0.0, 0.0, 0.0, 0.5, 0.5) is None
 
 
+@pytest.mark.parametrize(
+    ("sizes", "is_excluded"), [((5, 5, 5), True), ((5, 5, 4), False), ((6,), True), ((), False)]
+)
+def test_two_modes_are_excluded_by_enough_launches_only(sizes, is_excluded):
+    sessions = [[0.0] * size for size in sizes]
+
+    assert variability.exclude_two_modes(sessions, smallest_gap=FLOOR) is is_excluded
+
+
 def test_launches_spread_normally_seldom_look_like_two_modes():
     noise = random.Random(0)
 
