@@ -114,8 +114,8 @@ def _write_entries(directory: Path) -> str:
     """Return the entries of a suite for the commands that a directory has."""
     entries = [_TRAINER_ENTRY.format(path=path) for path in _find_trainers(directory)]
     if (asv := directory / "asv.conf.json").is_file():
-        found = _ASV_RESULTS.search(files.read_text(asv))
-        entries.append(_ASV_ENTRY.format(results=found[1] if found else "results"))
+        folders = _ASV_RESULTS.findall(files.read_text(asv)) or ["results"]
+        entries.append(_ASV_ENTRY.format(results=folders[0]))
     return "".join(entries)
 
 
