@@ -112,6 +112,7 @@ def find_formats() -> dict[str, str]:
     return {name: each for formats in every for name, each in formats.items()}
 
 
+@functools.cache  # `ci_perf.record` of each step comes here
 def find_function(name: str) -> Any:  # noqa: ANN401  any function of the Python API
     """Return the function of the Python API that a feature adds. Raises AttributeError."""
     for feature in find_features().values():

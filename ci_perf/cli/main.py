@@ -12,7 +12,7 @@ from ci_perf.version import __version__
 
 # What a command does stands here too, so that --help need not import it; a test compares the words.
 _OF_CORE = {
-    "init": "Write an example workload, a suite and two workflows into this repository.",
+    "init": "Write a suite and two workflows into this repository.",
     "list": "Show the workloads of a suite, without importing them.",
     "run": "Measure the workloads of a suite and write run.json.",
     "check": "Measure, compare with base and baselines, and report: the command for a CI.",

@@ -35,16 +35,18 @@ from ci_perf.system import files
     help="The runner of the workflows: with a GPU, or with only a CPU.",
 )
 def init_command(directory: Path, action: str | None, device: str) -> None:
-    """Write an example workload, a suite and two workflows into this repository.
+    """Write a suite and two workflows into this repository.
 
-    Existing files are named and stay as they are.
+    The suite runs your train.py and asv, where they are there, else an example. Existing files are
+    named and stay as they are.
     """
     first = first_files.write(directory, action=action, device=device)
     console.emit(suite_text.written(map(str, first.written), map(str, first.kept)), output=None)
-    _advise(directory.resolve(), has_workflows=action is not None)
+    has_example = first_files.EXAMPLE in {*first.written, *first.kept}
+    _advise(directory.resolve(), has_workflows=action is not None, has_example=has_example)
 
 
-def _advise(directory: Path, *, has_workflows: bool) -> None:
+def _advise(directory: Path, *, has_workflows: bool, has_example: bool) -> None:
     """Tell the person what follows, and where this folder is not what a CI expects."""
     root = first_files.repository(directory)
     if root is None:
@@ -52,7 +54,8 @@ def _advise(directory: Path, *, has_workflows: bool) -> None:
     elif root != directory and has_workflows:
         console.say(f"warning: GitHub reads workflows only from {root / '.github/workflows'}")
     ready = first_files.find_ready_checks(directory)
-    console.say(suite_text.next_steps(has_workflows=has_workflows, ready=ready))
+    said = suite_text.next_steps(has_workflows=has_workflows, has_example=has_example, ready=ready)
+    console.say(said)
 
 
 KINDS = {*schema.KINDS, *hooks.find_documents()}

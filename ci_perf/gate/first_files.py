@@ -1,4 +1,4 @@
-"""Write the first files of a user's repository: a workload, a suite, two workflows, .gitignore."""
+"""Write the first files of a user's repository: a suite, a workload, two workflows, .gitignore."""
 
 import itertools
 import re
@@ -27,6 +27,21 @@ _USED = re.compile(r"OWNER/ci_perf/(\S+)@0{40} #.*")
 _TESTS = ("test_*.py", "*/test_*.py", "*/*/test_*.py")
 _BENCHMARK = re.compile(r"def test_\w+\([^)]*\bbenchmark\b|mark\.(?:codspeed_)?benchmark\b")
 _TRAINERS = ("train.py", "scripts/train.py", "tools/train.py")
+# The same as entries of a suite.
+_TRAINER_ENTRY = """
+[[suites.smoke.commands]]
+name = "train"
+command = "python {path}" # make it short, as with --max_iters=20
+# metric = "step_ms=iter .*time ([0-9.]+)ms" # the step times that it prints: docs/commands.md
+"""
+# asv discards PYTHONPATH, by which each side imports its own packages.
+_ASV_ENTRY = """
+[[suites.smoke.commands]]
+name = "asv"
+command = "sh -c 'ASV_PYTHONPATH=$PWD asv run --python=same --set-commit-hash=HEAD'"
+reads = "asv:{results}"
+"""
+_ASV_RESULTS = re.compile(r'^\s*"results_dir":\s*"([^"]+)"', re.MULTILINE)
 _MOST_FILES, _MOST_NAMED = 1_000, 3
 _INSTALL = re.compile(r"^      install: .*\n", re.MULTILINE)
 
@@ -42,6 +57,7 @@ class FirstFiles:
 def write(directory: Path, *, action: str | None, device: str) -> FirstFiles:
     """Write the files that `directory` lacks, for runners with a GPU ("cuda") or without ("cpu").
 
+    The suite is of the commands that `directory` has, else of an example of a workload.
     `action` is the repository and the commit from which the workflows take ci_perf; without it no
     workflow is written. Raises UsageError, InvalidFileError and CannotWriteError.
     """
@@ -51,10 +67,13 @@ def write(directory: Path, *, action: str | None, device: str) -> FirstFiles:
             f"--action: expected OWNER/REPOSITORY@COMMIT with all 40 digits, found {action!r}"
         )
     templates = resources.files("ci_perf.gate") / "templates"
-    texts = {
-        EXAMPLE: (templates / "example.py.template").read_text(encoding="utf-8"),
-        SUITE: (templates / "suite.toml").read_text(encoding="utf-8"),
-    }
+    texts = {}
+    if commands := _write_entries(directory):
+        device = "cpu"
+        texts[SUITE] = (templates / "commands.toml").read_text(encoding="utf-8") + commands
+    else:
+        texts[EXAMPLE] = (templates / "example.py.template").read_text(encoding="utf-8")
+        texts[SUITE] = (templates / "suite.toml").read_text(encoding="utf-8")
     if any(directory.glob("src/*/__init__.py")):
         texts[SUITE] = texts[SUITE].replace("\n", '\npython_path = ["src"]\n', 1)
     for path in WORKFLOWS if used else ():
@@ -81,11 +100,23 @@ def find_ready_checks(directory: Path) -> list[str]:
     ]
     folders = sorted({path.parent for path in tests})
     paths = tests if len(tests) <= _MOST_NAMED else folders
-    trainers = [name for name in _TRAINERS if (directory / name).is_file()]
     return [
         *([" ".join(f"--pytest {shlex.quote(str(path))}" for path in paths)] if paths else []),
-        *(f"-- python {name}" for name in trainers[:1]),
+        *(f"-- python {name}" for name in _find_trainers(directory)),
     ]
+
+
+def _find_trainers(directory: Path) -> list[str]:
+    return [name for name in _TRAINERS if (directory / name).is_file()][:1]
+
+
+def _write_entries(directory: Path) -> str:
+    """Return the entries of a suite for the commands that a directory has."""
+    entries = [_TRAINER_ENTRY.format(path=path) for path in _find_trainers(directory)]
+    if (asv := directory / "asv.conf.json").is_file():
+        folders = _ASV_RESULTS.findall(files.read_text(asv)) or ["results"]
+        entries.append(_ASV_ENTRY.format(results=folders[0]))
+    return "".join(entries)
 
 
 def repository(folder: Path) -> Path | None:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import msgspec
 
-from ci_perf.measuring.own_metrics import OwnMetrics, stamp
+from ci_perf.measuring.own_metrics import Numbers, OwnMetrics, find_middle, join_runs, stamp
 from ci_perf.measuring.server import Server, find_free_port
 from ci_perf.model.process import WorkerResult
 from ci_perf.model.step_report import REPORT_VARIABLE, StepReport
@@ -97,6 +97,7 @@ class RepeatedCommand:
     server: Server | None = None
     _step_times_s: list[float] = field(default_factory=list)
     _report: StepReport | None = None
+    _numbers: list[Numbers] = field(default_factory=list)
 
     def run(self) -> None:
         """Run it to its end.
@@ -117,11 +118,13 @@ class RepeatedCommand:
                 self.server.check()
             try:
                 _check_exit(code)
-                if self.own is not None:
-                    self.own.add_run(lines, written, before)
-                elif any(_OUTPUT in word for word in self.command):
+                numbers = self.own.read_run(lines, written, before) if self.own else {}
+                if self.own is None and any(_OUTPUT in word for word in self.command):
                     lines += _read_lines(written)
                 self._take_steps(lines, folder / _REPORT)
+                recorded = self._report.metrics if self._report else {}
+                numbers |= {name: find_middle(name, of) for name, of in recorded.items()}
+                self._numbers.append(numbers)
             except ValueError as error:
                 sys.stdout.writelines(lines[-_LAST_LINES:])
                 raise RuntimeError(f"{shown}: {error}") from None
@@ -158,7 +161,7 @@ class RepeatedCommand:
                     f"found {len(times_s)}"
                 )
         self._report = files.read(report, StepReport) if report.exists() else None
-        if self._report is not None and not self._report.steps_s:
+        if self._report is not None and self._report.asked and not self._report.steps_s:
             raise ValueError(
                 f"expected {self._report.asked} steps of its loop, found {self._report.ended}; "
                 "ask for fewer: ci_perf.steps(…, warmup=, steps=)"
@@ -170,7 +173,7 @@ class RepeatedCommand:
 
     def find_metrics(self) -> dict[str, float]:
         """Return the user's own metrics, of all runs so far."""
-        return self.own.find_numbers() if self.own else {}
+        return join_runs(self._numbers)
 
     def find_losses(self) -> Sequence[float] | None:
         """Return the losses that the loop of the last run has reported, `None` without any."""
@@ -186,8 +189,11 @@ class RepeatedCommand:
         process = msgspec.structs.replace(
             process, memory=memory, compiles=report.compiles or process.compiles
         )
+        result = msgspec.structs.replace(result, process=process)
+        if not report.asked:
+            return result
         return msgspec.structs.replace(
-            result, items_per_step=report.items_per_step, item_unit="item", process=process
+            result, items_per_step=report.items_per_step, item_unit="item"
         )
 
 

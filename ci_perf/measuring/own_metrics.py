@@ -25,14 +25,13 @@ class OwnMetrics:
         self._format, _, self._file = reads.partition(":")
         self._declared = msgspec.json.decode(metrics or "{}", type=dict[str, OwnMetric])
         self._read = find_reader(self._format)
-        self._runs: list[Numbers] = []
 
     def find_file(self, output: Path) -> Path:
         """Return what is read: the file of the run, or the one that suite.toml names."""
         return Path(self._file) if self._file else output
 
-    def add_run(self, lines: Sequence[str], output: Path, before: int | None) -> None:
-        """Keep the numbers of a run that has printed these lines.
+    def read_run(self, lines: Sequence[str], output: Path, before: int | None) -> Numbers:
+        """Return the numbers of a run that has printed these lines.
 
         `before` is what `stamp` said of the file before the run. Raises ValueError: no file of this
         run, one of another format, a number that is missing, zero or outside of its bounds.
@@ -56,13 +55,14 @@ class OwnMetrics:
             raise ValueError(
                 f"{self._format}: expected a table of metrics in suite.toml, found none"
             )
-        self._runs.append(numbers)
+        return numbers
 
-    def find_numbers(self) -> Numbers:
-        """Return the numbers of the launch: those of its runs, without the first that warms up."""
-        runs = self._runs[1:] or self._runs
-        names = sorted({name for run in runs for name in run})
-        return {name: _middle(name, [run[name] for run in runs if name in run]) for name in names}
+
+def join_runs(runs: Sequence[Numbers]) -> Numbers:
+    """Return the numbers of a launch: those of its runs, without the first that warms up."""
+    runs = runs[1:] or runs
+    names = sorted({name for run in runs for name in run})
+    return {name: find_middle(name, [run[name] for run in runs if name in run]) for name in names}
 
 
 def find_reader(name: str) -> Callable[[Path], Mapping[str, WrittenNumbers]] | None:
@@ -121,7 +121,7 @@ def _choose(declared: Mapping[str, OwnMetric], readings: Mapping[str, WrittenNum
             continue
         own = name_own(metric.kind, name)
         unit = _find_unit(own, metric.unit, reading)
-        numbers[own] = _middle(own, [value * unit for value in reading.values])
+        numbers[own] = find_middle(own, [value * unit for value in reading.values])
     return numbers
 
 
@@ -155,13 +155,13 @@ def _find_unit(own: str, unit: str, reading: WrittenNumbers) -> float:
 def _take_all(readings: Mapping[str, WrittenNumbers]) -> Numbers:
     """Return the numbers of which the format says what they are."""
     return {
-        (own := name_own(reading.kind, name)): _middle(own, reading.values)
+        (own := name_own(reading.kind, name)): find_middle(own, reading.values)
         for name, reading in readings.items()
         if reading.kind is not None
     }
 
 
-def _middle(name: str, values: Sequence[float]) -> float:
+def find_middle(name: str, values: Sequence[float]) -> float:
     """Return the median; of what is exact, the worst. Raises ValueError: no number to judge."""
     for value in values:
         check_own(name, value)

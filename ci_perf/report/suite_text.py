@@ -8,10 +8,12 @@ from ci_perf.report import escape
 
 _OWN_MODEL = """\
 Next:
- 1. Put a step of your own model into workloads/example.py, and try it:
+ 1. {first}, and try it:
                                 ci-perf run
  2. Commit everything to your main branch.
 """
+_EXAMPLE = "Put a step of your own model into workloads/example.py"
+_COMMANDS = "Make the commands of workloads/suite.toml as short as they can be"
 _ON_GITHUB = """\
  3. On GitHub: Actions, perf-baseline, Run workflow. Your runner measures the main branch and
     opens a pull request with the first baselines. Merge it.
@@ -26,14 +28,15 @@ _BY_HAND = """\
 For GitHub, `ci-perf init --action OWNER/REPOSITORY@COMMIT` adds the workflows."""
 
 
-def next_steps(*, has_workflows: bool, ready: Iterable[str] = ()) -> str:
+def next_steps(*, has_workflows: bool, has_example: bool = True, ready: Iterable[str] = ()) -> str:
     """Say what a person does after the first files were written, in the order of the README.
 
     `ready` are options of `ci-perf check` that measure what the repository has already.
     """
     lines = [f"{' ' * 32}ci-perf check --against main {options}" for options in ready]
     before = ["Measured as it is, on a branch, without these files:", *lines, ""] if lines else []
-    return "\n".join([*before, _OWN_MODEL + (_ON_GITHUB if has_workflows else _BY_HAND)])
+    first = _OWN_MODEL.format(first=_EXAMPLE if has_example else _COMMANDS)
+    return "\n".join([*before, first + (_ON_GITHUB if has_workflows else _BY_HAND)])
 
 
 def written(new: Iterable[str], kept: Iterable[str]) -> str:

@@ -186,14 +186,21 @@ def test_the_workflows_are_those_that_the_examples_show():
     assert {path.name for path in first_files.WORKFLOWS} <= shown
 
 
-def test_what_can_be_measured_as_it_is_is_named(tmp_path):
+def test_what_can_be_measured_as_it_is_is_named_and_commands_make_the_suite(tmp_path):
     project = Project(tmp_path)
     (tmp_path / "benchmarks").mkdir()
     (tmp_path / "benchmarks/test_speed.py").write_text("def test_a(benchmark, n): pass\n")
     (tmp_path / "benchmarks/test_other.py").write_text("def test_b(): pass\n")
     (tmp_path / "train.py").touch()
+    (tmp_path / "asv.conf.json").write_text('{\n  "results_dir": ".asv/results"\n}')
 
-    said = project.run("init", "--device", "cpu").err
+    said = project.run("init", "--action", ACTION).err
 
     assert "ci-perf check --against main --pytest benchmarks/test_speed.py\n" in said
     assert "ci-perf check --against main -- python train.py\n" in said
+    assert "1. Make the commands of workloads/suite.toml as short as they can be" in said
+    assert not (tmp_path / EXAMPLE).exists()
+    assert inputs(tmp_path)["device"] == "cpu"
+    assert 'reads = "asv:.asv/results"\n' in (tmp_path / SUITE).read_text()
+    (train, asv) = project.run("list").out.splitlines()
+    assert (train.split()[0], asv.split()[0]) == ("train", "asv")

@@ -4,7 +4,7 @@ from typing import Any
 
 from transformers import TrainerCallback
 
-from ci_perf.features.loops.recording import open_recorder, record
+from ci_perf.features.loops.recording import open_loop, record
 
 
 class HuggingFaceCallback(TrainerCallback):  # type: ignore[misc]  # untyped, see pyproject.toml
@@ -21,7 +21,7 @@ class HuggingFaceCallback(TrainerCallback):  # type: ignore[misc]  # untyped, se
         """Begin with the first step; each does the samples of all its batches."""
         del state, control, others
         samples = args.train_batch_size * args.gradient_accumulation_steps * args.world_size
-        self._recorder = open_recorder(*self._asked, samples)
+        self._recorder = open_loop(*self._asked, samples)
         if self._recorder is not None:
             self._recorder.begin()
 

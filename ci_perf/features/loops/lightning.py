@@ -4,7 +4,7 @@ import importlib
 import importlib.util
 from typing import Any
 
-from ci_perf.features.loops.recording import open_recorder, record
+from ci_perf.features.loops.recording import open_loop, record
 
 # Lightning goes by two names, whose classes are not the same.
 _NAMES = ("lightning.pytorch", "pytorch_lightning")
@@ -32,7 +32,7 @@ class LightningCallback(_find_callback()):  # type: ignore[misc]  # its base is 
     def on_train_start(self, trainer: Any, module: Any) -> None:  # noqa: ANN401  Lightning's
         """Begin with the first step."""
         del trainer, module
-        self._recorder = open_recorder(*self._asked)
+        self._recorder = open_loop(*self._asked)
         if self._recorder is not None:
             self._recorder.begin()
 

@@ -1,18 +1,20 @@
-"""The steps of a training loop, timed in its own process and written for the launch that waits.
+"""Steps of a loop and numbers of a program, kept in its own process for the launch that waits.
 
-Outside of a check nothing is timed: the loop runs as it is written.
+Outside of a check nothing is kept: the program runs as it is written.
 """
 
 import atexit
+import functools
 import math
 import os
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
 from ci_perf.model import codec
+from ci_perf.model.metrics import check_own
 from ci_perf.model.process import CompileCounts, DeviceMemory
 from ci_perf.model.step_report import REPORT_VARIABLE, StepReport
 
@@ -23,28 +25,41 @@ _MOST_LOSSES = 100
 
 
 class StepRecorder:
-    """Times the iterations of a loop, and writes a report once it has all, or when Python ends.
+    """Times the iterations of a loop, and writes a report when Python ends.
 
-    ``warmup`` iterations come before the ``steps`` that are timed; each counts ``items``.
+    Without a loop, it has the numbers of the program alone.
     """
 
-    def __init__(self, path: Path, warmup: int, steps: int, items: float) -> None:
-        for name, value, least in (("warmup", warmup, 1), ("steps", steps, 1)):
-            if value < least:
-                raise ValueError(f"{name}: expected a number from {least} on, found {value!r}")
+    def __init__(self, path: Path) -> None:
         self._path, self._process = path, os.getpid()
-        self._warmup, self._steps, self._items = warmup, steps, items
+        self._warmup, self._steps, self._items = 0, 0, 1.0
         self._ended = 0
         self._times_s: list[float] = []
         self._since: Any = None
         self._events: list[tuple[Any, Any]] = []
         self._losses: list[Any] = []
+        self._metrics: dict[str, list[float]] = {}
+        self._device_memory: DeviceMemory | None = None
+        self._compiles: CompileCounts | None = None
+        self._has_begun = self._has_written = False
         self.is_open = False
         self.is_done = False
         atexit.register(self._write)
 
+    def ask(self, warmup: int, steps: int, items: float) -> None:
+        """Ask for `steps` iterations after the `warmup`, each of `items`; the first loop decides.
+
+        Raises ValueError: a number below 1.
+        """
+        for name, value in (("warmup", warmup), ("steps", steps)):
+            if value < 1:
+                raise ValueError(f"{name}: expected a number from 1 on, found {value!r}")
+        if not self._steps:
+            self._warmup, self._steps, self._items = warmup, steps, items
+
     def begin(self) -> None:
         """Start the clock of an iteration; what came since the last one belongs to none."""
+        self._has_begun = True
         if not self.is_done and self._ended >= self._warmup:
             self._since = self._read()
 
@@ -70,6 +85,13 @@ class StepRecorder:
             # A copy: a tensor may be changed in place before the loop has ended.
             self._losses.append(loss.detach().clone() if hasattr(loss, "detach") else loss)
 
+    def record_metrics(self, numbers: Mapping[str, float]) -> None:
+        """Keep metrics of the user's own, but for those of a warm-up. Raises ValueError."""
+        for name, value in numbers.items():
+            check_own(name, float(value))
+            if not self._has_begun or self._ended >= self._warmup:
+                self._metrics.setdefault(name, []).append(float(value))
+
     def _read(self) -> Any:  # noqa: ANN401  an event of torch, or seconds
         """Return a moment: an event in the stream of a GPU in use, else the time of the host.
 
@@ -93,37 +115,43 @@ class StepRecorder:
         _synchronize()
         self._times_s += [since.elapsed_time(now) / 1000 for since, now in self._events]
         self._events.clear()
+        self._device_memory, self._compiles = _read_device_memory(), _count_compiles()
         self._write()
 
     def _write(self) -> None:
-        """Write what there is, once: the first of several ranks does, and no fork of it."""
+        """Write what there is: the first of several ranks does, and no fork of it."""
         is_first = os.environ.get("RANK", "0") in {"", "0"} and os.getpid() == self._process
-        if not is_first or self._path.exists():
+        if not is_first or (self._path.exists() and not self._has_written):
             return
+        self._has_written = True
         report = StepReport(
             asked=self._warmup + self._steps,
             ended=self._ended,
             steps_s=tuple(self._times_s) if self.is_done else (),
             items_per_step=float(self._items),
             losses=tuple(filter(math.isfinite, map(float, self._losses))),
-            device_memory=_read_device_memory(),
-            compiles=_count_compiles(),
+            metrics={name: tuple(values) for name, values in self._metrics.items()},
+            device_memory=self._device_memory,
+            compiles=self._compiles,
         )
         self._path.write_text(codec.encode(report), encoding="utf-8")
 
 
-_recorder: StepRecorder | None = None
+@functools.cache  # one report of a process, whoever asks
+def open_recorder() -> StepRecorder | None:
+    """Return what records this process; `None` outside of a check."""
+    path = os.environ.get(REPORT_VARIABLE)
+    return StepRecorder(Path(path)) if path else None
 
 
-def open_recorder(warmup: int, steps: int, items: float) -> StepRecorder | None:
+def open_loop(warmup: int, steps: int, items: float) -> StepRecorder | None:
     """Return what times the loop of this process; `None` outside of a check.
 
     Loops in a row are one: epochs go on counting.
     """
-    global _recorder  # noqa: PLW0603  one loop of a process, whoever asks
-    if _recorder is None and (path := os.environ.get(REPORT_VARIABLE)):
-        _recorder = StepRecorder(Path(path), warmup, steps, items)
-    return _recorder
+    if (recorder := open_recorder()) is not None:
+        recorder.ask(warmup, steps, items)
+    return recorder
 
 
 def steps(
@@ -139,7 +167,7 @@ def steps(
 
     Raises RuntimeError: another loop is still going on; ValueError: a number below 1.
     """
-    recorder = open_recorder(warmup, steps, items)
+    recorder = open_loop(warmup, steps, items)
     return batches if recorder is None else _go_through(batches, recorder)
 
 
@@ -159,13 +187,20 @@ def _go_through(batches: Iterable[T], recorder: StepRecorder) -> Iterator[T]:
         recorder.is_open = False
 
 
-def record(*, loss: object) -> None:
-    """Keep the loss of a step, a number or a tensor of one: base and head are compared by it.
+def record(metrics: Mapping[str, float] | None = None, /, *, loss: object = None) -> None:
+    """Keep metrics of your own, and the loss of a step, a number or a tensor of one.
 
-    Outside of a check, nothing is done.
+        ci_perf.record({"time.ttft": 0.031, "rate.tokens": 812.0}, loss=loss)
+
+    A name begins with its kind, as in `Workload.metrics`. Values in the warm-up of a loop are left
+    out; several give their median, of an exact metric the worst. Outside of a check, nothing is
+    done. Raises ValueError: another name, or a number that says nothing.
     """
-    if _recorder is not None:
-        _recorder.record_loss(loss)
+    if (recorder := open_recorder()) is None:
+        return
+    if loss is not None:
+        recorder.record_loss(loss)
+    recorder.record_metrics(metrics or {})
 
 
 def _find_cuda() -> Any:  # noqa: ANN401  the module

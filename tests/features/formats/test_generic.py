@@ -135,6 +135,6 @@ def test_a_table_finds_a_number_of_json_by_its_path(tmp_path):
     }
     own = OwnMetrics("json", json.dumps(metrics))
 
-    own.add_run([], tmp_path / "output", None)
+    numbers = own.read_run([], tmp_path / "output", None)
 
-    assert own.find_numbers() == {"time.a_ms": 0.007, "time.b_s": 5.0}
+    assert numbers == {"time.a_ms": 0.007, "time.b_s": 5.0}

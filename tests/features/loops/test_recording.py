@@ -145,3 +145,32 @@ def test_a_loss_is_kept_as_it_was(tmp_path):
     _, report = run(tmp_path, body)
 
     assert set(report.losses) == {1.0}
+
+
+def test_metrics_are_kept_but_for_those_of_the_warm_up(tmp_path):
+    load, score = (f"ci_perf.record(dict([('{each}', 0.5)]))" for each in ("time.load", "score.f1"))
+    program = PROGRAM.replace("done = []", f"done = []\n{load}") + score
+    body = "ci_perf.record({'count.batch': batch}, loss=batch)"
+
+    done, report = run(tmp_path, body, program=program)
+
+    assert done.returncode == 0, done.stderr
+    assert report.metrics == {
+        "time.load": (0.5,),
+        "count.batch": (2.0, 3.0, 4.0, 5.0, 6.0),
+        "score.f1": (0.5,),
+    }
+    assert len(report.losses) == 7
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("ttft", "ValueError: expected a name like 'time.ttft'"),
+        ("time.ttft", "ValueError: time.ttft: expected a number above 0"),
+    ],
+)
+def test_a_number_that_says_nothing_is_refused_at_its_line(tmp_path, name, said):
+    done, _ = run(tmp_path, program=f"import ci_perf\nci_perf.record(dict([('{name}', 0)]))")
+
+    assert said in done.stderr

@@ -118,3 +118,14 @@ def test_a_run_without_what_is_required_has_failed():
         RuntimeError, match=r"expected a line with '\^0 requests failed', found none"
     ):
         program.run()
+
+
+def test_what_a_program_records_is_a_metric_of_the_launch():
+    source = "import ci_perf; ci_perf.record({'time.ttft': 0.2, 'count.calls': %d})"
+    run = program(f"{source % 7}\n{source % 9}", metric="")
+
+    run.run()
+    run.run()
+
+    assert run.find_step_times() == []
+    assert run.find_metrics() == {"time.ttft": 0.2, "count.calls": 9.0}

@@ -20,9 +20,9 @@ def opened(reads="regex", **metrics):
 def printed(text, *runs, **metrics):
     """Return the numbers of a launch whose runs have printed these texts."""
     own = opened(**metrics)
-    for run in (text, *runs):
-        own.add_run(run.splitlines(), None, None)
-    return own.find_numbers()
+    return own_metrics.join_runs(
+        [own.read_run(run.splitlines(), None, None) for run in (text, *runs)]
+    )
 
 
 @pytest.fixture
@@ -109,9 +109,7 @@ def test_a_format_knows_what_its_numbers_are(tmp_path):
     own = opened("lines")
     file.write_text("a_s 2\nother 5\n")
 
-    own.add_run([], file, None)
-
-    assert own.find_numbers() == {"time.a_s": 2.0}
+    assert own.read_run([], file, None) == {"time.a_s": 2.0}
 
 
 @pytest.mark.usefixtures("a_format")
@@ -120,16 +118,13 @@ def test_a_table_chooses_among_the_numbers_of_a_format(tmp_path):
     file.write_text("a_s 2\nother 5\n")
     own = opened("lines", o={"kind": "count", "find": "other"})
 
-    own.add_run([], file, None)
-
-    assert own.find_numbers() == {"count.o": 5.0}
+    assert own.read_run([], file, None) == {"count.o": 5.0}
 
 
 def read_lines(tmp_path, text, **metrics):
     (tmp_path / "output").write_text(text)
     own = opened("lines", **metrics)
-    own.add_run([], tmp_path / "output", None)
-    return own.find_numbers()
+    return own.read_run([], tmp_path / "output", None)
 
 
 @pytest.mark.usefixtures("a_format")
@@ -164,7 +159,7 @@ def test_a_file_of_an_earlier_run_does_not_count(tmp_path, monkeypatch):
     before = own_metrics.stamp(own.find_file(tmp_path / "output"))
 
     with pytest.raises(ValueError, match=r"expected a file of this run at old\.txt, found none"):
-        own.add_run([], tmp_path / "output", before)
+        own.read_run([], tmp_path / "output", before)
 
 
 def test_a_folder_is_as_new_as_its_newest_file(tmp_path):
@@ -183,7 +178,7 @@ def test_what_a_format_refuses_is_told_with_its_file(tmp_path):
     (tmp_path / "output").write_text("")
 
     with pytest.raises(ValueError, match=r"\{output\}, read as lines: expected a line, found none"):
-        opened("lines").add_run([], tmp_path / "output", None)
+        opened("lines").read_run([], tmp_path / "output", None)
 
 
 @pytest.mark.usefixtures("a_format")
@@ -191,7 +186,7 @@ def test_numbers_of_no_known_kind_need_a_table(tmp_path):
     (tmp_path / "output").write_text("other 5\n")
 
     with pytest.raises(ValueError, match=r"lines: expected a table of metrics in suite\.toml"):
-        opened("lines").add_run([], tmp_path / "output", None)
+        opened("lines").read_run([], tmp_path / "output", None)
 
 
 def test_a_benchmark_that_failed_fails_the_launch(tmp_path, monkeypatch):
@@ -202,4 +197,4 @@ def test_a_benchmark_that_failed_fails_the_launch(tmp_path, monkeypatch):
     (tmp_path / "output").write_text("")
 
     with pytest.raises(ValueError, match=r"\{output\}: b: expected numbers, found: no GPU"):
-        opened("lines").add_run([], tmp_path / "output", None)
+        opened("lines").read_run([], tmp_path / "output", None)
