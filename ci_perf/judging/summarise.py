@@ -141,6 +141,7 @@ def _side(processes: Sequence[Process]) -> SideProfile:
         phases=_phases(processes),
         gpus=tuple(_gpus(processes)),
         device_work=next(filter(None, (process.device_work for process in processes)), None),
+        generated=next(filter(None, (process.generated for process in processes)), None),
     )
 
 

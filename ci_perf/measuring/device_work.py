@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ci_perf.measuring.device import Device
+from ci_perf.measuring.generated_kernels import list_compiled
 from ci_perf.model.process import Copies, DeviceWork, KernelCount
 
 _STEP = "ci_perf: one step"
@@ -51,7 +52,7 @@ def record_device_work(step: Callable[[], object], device: Device) -> DeviceWork
         if file.stat().st_size > _MOST_BYTES:
             return DeviceWork(absent=f"the trace of a step is larger than {_MOST_BYTES >> 20} MiB")
         events = json.loads(file.read_text(encoding="utf-8", errors="replace"))["traceEvents"]
-    return count_events(events, spills=_count_spills(gc.get_objects()))
+    return count_events(events, spills=_count_spills())
 
 
 def count_events(events: Iterable[Mapping[str, Any]], spills: int | None = None) -> DeviceWork:
@@ -127,12 +128,7 @@ def _add_copies(events: Iterable[Mapping[str, Any]]) -> dict[str, Copies]:
     return added
 
 
-def _count_spills(objects: Iterable[object]) -> int | None:
+def _count_spills() -> int | None:
     """Add the spilled registers of all kernels that Triton has compiled; `None` without any."""
-    spills = [
-        spilled
-        for each in objects
-        if type(each).__name__ == "CompiledKernel"
-        and isinstance(spilled := getattr(each, "n_spills", None), int)
-    ]
-    return sum(spills) if spills else None
+    compiled = list_compiled(gc.get_objects())
+    return sum(spills for _, spills in compiled.values()) if compiled else None

@@ -27,6 +27,7 @@ from ci_perf.measuring import (
 from ci_perf.measuring.device import CpuDevice, Device, ReportedSteps
 from ci_perf.measuring.device_work import record_device_work
 from ci_perf.measuring.distributed import Group
+from ci_perf.measuring.generated_kernels import read_generated
 from ci_perf.measuring.instruments import Instruments, Stopwatch, TimeLeft
 from ci_perf.measuring.monitor import Marks
 from ci_perf.measuring.step_phases import Watcher
@@ -238,6 +239,8 @@ class AfterTiming:
             if not self.workload.is_fresh:
                 process = self._with_counters(process, watcher)
                 if self.todo.index < metrics.PROFILED_LAUNCHES:
+                    generated = self.instruments.take("generated", read_generated, steps=0)
+                    process = msgspec.structs.replace(process, generated=generated)
                     keep_so_far("device_work")  # torch's profiler has crashed processes
                     process = self._with_device_work(process)
         keep_so_far()

@@ -197,6 +197,26 @@ class DeviceWork(Struct, frozen=True, kw_only=True):
     absent: Text = ""
 
 
+class GeneratedKernel(Struct, frozen=True, kw_only=True):
+    """A kernel that torch.compile has generated: its name without its number in a graph.
+
+    ``digest`` is of its source without comments and paths. The most ``registers`` of its variants,
+    and the sum of ``spills``, are known of a Triton kernel that the driver has loaded.
+    """
+
+    name: Text
+    digest: Text
+    registers: Count | None = None
+    spills: Count | None = None
+
+
+class GeneratedCode(Struct, frozen=True, kw_only=True):
+    """All kernels that torch.compile has generated; ``absent`` says why they are not known."""
+
+    kernels: tuple[GeneratedKernel, ...] = ()
+    absent: Text = ""
+
+
 class Fingerprint(Struct, frozen=True, kw_only=True):
     """The numbers that the workload computes: losses of the first steps, then of its output.
 
@@ -257,6 +277,7 @@ class Process(Struct, frozen=True, kw_only=True):
     fingerprint: Fingerprint
     step_phases: StepPhases | None = None
     device_work: DeviceWork | None = None
+    generated: GeneratedCode | None = None
     ranks: Ranks | None = None
     evidence: Evidence | None = None
     metrics: dict[Name, Amount] = {}
@@ -341,6 +362,7 @@ class SideProfile(Struct, frozen=True, kw_only=True):
     phases: dict[Name, StepPhase] = {}
     gpus: tuple[GpuUse, ...] = ()
     device_work: DeviceWork | None = None
+    generated: GeneratedCode | None = None
 
 
 class Profile(Struct, frozen=True, kw_only=True):

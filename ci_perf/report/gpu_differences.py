@@ -1,10 +1,10 @@
-"""What a step makes the GPU do otherwise on the head: kernels, copies, waits, by name and count."""
+"""What the GPU does otherwise on the head, and the code of torch.compile: by name and count."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from ci_perf.model.comparison import Change, Comparison, Verdict
-from ci_perf.model.process import DeviceWork
+from ci_perf.model.comparison import Comparison, Uncompared, Verdict
+from ci_perf.model.process import DeviceWork, GeneratedKernel
 from ci_perf.report import phrases, units
 from ci_perf.report.escape import BOLD, Words
 from ci_perf.report.phrases import Phrase
@@ -17,35 +17,46 @@ _NAME_CHARS = 80
 
 
 def describe(comparison: Comparison) -> Iterator[Block]:
-    """Yield what the GPU does on both sides, of the workloads with a row that moved or is open."""
+    """Yield what the GPU does on both sides, and the kernels that torch.compile has generated.
+
+    Of the workloads with a row that moved or is open.
+    """
     moved = {
         row.workload
         for row in comparison.rows
-        if isinstance(row, Change) and row.verdict not in {Verdict.UNCHANGED, Verdict.NEW}
+        if not isinstance(row, Uncompared) and row.verdict is not Verdict.UNCHANGED
     }
-    sides = [
-        (each.workload, each.base.device_work, each.head.device_work)
-        for each in comparison.profiles
-        if each.workload in moved and each.base is not None
-    ]
-    known = [(workload, base, head) for workload, base, head in sides if base and head]
-    for workload, base, head in known[:_MOST_WORKLOADS]:
-        lines = list(_list_differences(base, head))
-        if base.absent or head.absent:
-            yield (*_title(workload), Words(" is not known: "), base.absent or head.absent)
-        elif lines:
-            yield (*_title(workload), Words(" differs:"))
-            left = len(lines) - _MOST_LINES
-            more = [(Words(f"{units.numbered(left, 'more difference')}"),)] if left > 0 else []
-            yield Bullets([*lines[:_MOST_LINES], *more])
-        else:
-            same = units.numbered(head.launched, "kernel")
-            order = " in the same order" if base.sequence == head.sequence else " in another order"
-            yield (*_title(workload), Words(f": the same {same}{order}"))
+    known = [each for each in comparison.profiles if each.workload in moved and each.base]
+    for each in known[:_MOST_WORKLOADS]:
+        if each.base and each.base.device_work and each.head.device_work:
+            before, after = each.base.device_work, each.head.device_work
+            order = "in the same order" if before.sequence == after.sequence else "in another order"
+            yield from _tell(
+                (BOLD, Words("What the GPU does in a step of "), each.workload, BOLD),
+                before.absent or after.absent,
+                list(_list_differences(before, after)),
+                f"{units.numbered(after.launched, 'kernel')} {order}",
+            )
+        if each.base and each.base.generated and each.head.generated:
+            old, new = each.base.generated, each.head.generated
+            yield from _tell(
+                (BOLD, Words("Code that torch.compile generates for "), each.workload, BOLD),
+                old.absent or new.absent,
+                list(_compare_kernels(old.kernels, new.kernels)),
+                units.numbered(len(new.kernels), "kernel"),
+            )
 
 
-def _title(workload: str) -> Phrase:
-    return (BOLD, Words("What the GPU does in a step of "), workload, BOLD)
+def _tell(title: Phrase, absent: str, lines: list[Phrase], same: str) -> Iterator[Block]:
+    if absent:
+        yield (*title, Words(" is not known: "), absent)
+    elif lines:
+        yield (*title, Words(" differs:"))
+        left = len(lines) - _MOST_LINES
+        more = [(Words(f"{units.numbered(left, 'more difference')}"),)] if left > 0 else []
+        yield Bullets([*lines[:_MOST_LINES], *more])
+    else:
+        yield (*title, Words(f": the same {same}"))
 
 
 def _list_differences(base: DeviceWork, head: DeviceWork) -> Iterator[Phrase]:
@@ -70,6 +81,27 @@ def _list_differences(base: DeviceWork, head: DeviceWork) -> Iterator[Phrase]:
         yield (name, Words(f": {before_by_name[name]:,} → {after_by_name[name]:,}"))
     if not changed and base.launched == head.launched and base.kernels != head.kernels:
         yield (Words("the same kernels with other grids, blocks or shared memory"),)
+
+
+def _compare_kernels(
+    base: Iterable[GeneratedKernel], head: Iterable[GeneratedKernel]
+) -> Iterator[Phrase]:
+    """Yield one line for each name whose kernels differ: several graphs may have the same name."""
+    before, after = set(base), set(head)
+    for name in sorted({kernel.name for kernel in before ^ after}):
+        old, new = ([each for each in side if each.name == name] for side in (before, after))
+        facts = [
+            f"{what}{was:,} → {is_now:,}"
+            for what, was, is_now in (
+                ("", len(old), len(new)),
+                ("registers ", *(sum(each.registers or 0 for each in side) for side in (old, new))),
+                ("spilled ", *(sum(each.spills or 0 for each in side) for side in (old, new))),
+            )
+            if was != is_now
+        ]
+        if len(old) == len(new) and {k.digest for k in old} != {k.digest for k in new}:
+            facts.insert(0, "other code")
+        yield (name, Words(f": {', '.join(facts)}"))
 
 
 def _by_name(work: DeviceWork) -> Counter[str]:

@@ -25,7 +25,7 @@ def task(tmp_path):
 
     def make(name, source, **protocol):
         file = tmp_path / name / "it.py"
-        file.parent.mkdir(exist_ok=True)
+        file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(source)
         return a_task(file, protocol={"monitor_hz": 0, **protocol}, data_dir=str(tmp_path))
 

@@ -76,17 +76,6 @@ def test_a_trace_without_kernels_says_so(training):
     assert "saw no kernel" in device_work.count_events(calls).absent
 
 
-def test_spilled_registers_are_those_of_kernels_that_triton_has_compiled():
-    class CompiledKernel:
-        def __init__(self, n_spills):
-            self.n_spills = n_spills
-
-    compiled = [CompiledKernel(3), CompiledKernel(0), CompiledKernel(None), "another object"]
-
-    assert device_work._count_spills(compiled) == 3
-    assert device_work._count_spills(["another object"]) is None
-
-
 @pytest.mark.filterwarnings("ignore:CUDA is not available")
 def test_where_the_profiler_sees_no_gpu_the_reason_is_told(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)

@@ -4,9 +4,17 @@ import msgspec
 import pytest
 
 from ci_perf.model.comparison import Verdict
-from ci_perf.model.process import Copies, DeviceWork, KernelCount, Profile, SideProfile
+from ci_perf.model.process import (
+    Copies,
+    DeviceWork,
+    GeneratedCode,
+    GeneratedKernel,
+    KernelCount,
+    Profile,
+    SideProfile,
+)
 from ci_perf.report import markdown
-from tests.comparisons import a_change, a_comparison
+from tests.comparisons import a_change, a_comparison, a_numerics
 
 
 def a_kernel(name, count=1, grid=(1, 1, 1)):
@@ -29,12 +37,12 @@ def changed(**more):
     return msgspec.structs.replace(BASE, **more)
 
 
-def report(base, head, verdict=Verdict.REGRESSED):
-    sides = [SideProfile(step_time_s=1e-3, device_work=work) for work in (base, head)]
+def report(base, head, verdict=Verdict.REGRESSED, kind="device_work", row=None):
+    sides = [SideProfile(step_time_s=1e-3, **{kind: work}) for work in (base, head)]
     profile = Profile(
         workload="w", items_per_step=1, item_unit="step", base=sides[0], head=sides[1]
     )
-    comparison = a_comparison(a_change("w", verdict, ratio=1.1), profiles=(profile,))
+    comparison = a_comparison(row or a_change("w", verdict, ratio=1.1), profiles=(profile,))
     return markdown.render(comparison).replace("\N{NO-BREAK SPACE}", " ")
 
 
@@ -71,3 +79,44 @@ def test_what_the_gpu_does_otherwise_is_told_by_name_and_count(head, said):
 
 def test_of_a_workload_that_has_not_moved_nothing_is_said():
     assert "What the GPU does" not in report(BASE, changed(host_waits=2), Verdict.UNCHANGED)
+
+
+def generate(*kernels):
+    return GeneratedCode(kernels=kernels)
+
+
+ADD = GeneratedKernel(name="triton_poi_fused_add", digest="a", registers=32, spills=0)
+
+
+@pytest.mark.parametrize(
+    ("head", "said"),
+    [
+        (generate(ADD), ": the same 1 kernel\n"),
+        (
+            generate(msgspec.structs.replace(ADD, digest="b")),
+            "- `triton_poi_fused_add`: other code\n",
+        ),
+        (
+            generate(msgspec.structs.replace(ADD, registers=1040, spills=8)),
+            "- `triton_poi_fused_add`: registers 32 → 1,040, spilled 0 → 8\n",
+        ),
+        (
+            generate(ADD, GeneratedKernel(name="cpp_fused_mul", digest="a")),
+            " differs:\n\n- `cpp_fused_mul`: 0 → 1\n\n",
+        ),
+        (GeneratedCode(absent="gone.py"), " is not known: `gone.py`"),
+    ],
+)
+def test_generated_kernels_that_differ_are_told_by_name(head, said):
+    text = report(generate(ADD), head, kind="generated")
+
+    assert "**Code that torch.compile generates for `w`**" in text
+    assert said in text
+
+
+def test_generated_kernels_are_told_where_only_numerics_have_changed():
+    row = a_numerics("w", Verdict.NUMERICS_CHANGED)
+
+    assert "`triton_poi_fused_add`: 1 → 0" in report(
+        generate(ADD), generate(), kind="generated", row=row
+    )
