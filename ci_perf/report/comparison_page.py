@@ -40,14 +40,8 @@ def introduce(comparison: Comparison) -> Iterator[Block]:
         yield Fold(say("gate_changes", number=len(changes)), [lines], is_open=True)
 
 
-def continue_page(
-    comparison: Comparison,
-    *,
-    rows: int,
-    explained: int = MOST_EXPLAINED,
-    is_folding: bool = True,
-) -> Iterator[Block]:
-    """Yield what stands below `introduce`, with so many rows and explanations at most.
+def continue_page(comparison: Comparison, *, rows: int, is_folding: bool = True) -> Iterator[Block]:
+    """Yield what stands below `introduce`, with so many rows at most.
 
     Where it is folding, as few words are left to read as fit into 20 seconds: what to do first, and
     the worst rows that can fail the job. Else every row that somebody should see has its evidence.
@@ -66,7 +60,7 @@ def continue_page(
     if measured_first := first_numbers.from_comparison(comparison, shown=rows):
         yield Fold(say("first_numbers"), [measured_first], is_open=True)
     if why := [
-        *explain_rows(comparison.rows, most=explained),
+        *explain_rows(comparison.rows, most=min(MOST_EXPLAINED, rows // 3)),
         *gpu_differences.describe(comparison),
     ]:
         yield Fold(say("why"), why, is_open=True)

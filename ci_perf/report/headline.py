@@ -33,7 +33,7 @@ from ci_perf.report.sentences import say
 _MAX_NAMED = 3
 
 
-class Finding(Enum):
+class RowFinding(Enum):
     """What a headline says of rows, in the order of naming."""
 
     OUT_OF_MEMORY = "out of memory"
@@ -61,16 +61,16 @@ class Finding(Enum):
     BETTER = "better"
 
 
-_EVERY = list(Finding)
-_UNTIL_MISSING = _EVERY[: _EVERY.index(Finding.MISSING) + 1]
-_OPEN = _EVERY[len(_UNTIL_MISSING) : _EVERY.index(Finding.FASTER)]
-_UNPROVEN = _OPEN[: _OPEN.index(Finding.DISTURBED)]
-_BROKEN = [Finding.OUT_OF_MEMORY, Finding.DOES_NOT_RUN, Finding.MISSING]
+_EVERY = list(RowFinding)
+_UNTIL_MISSING = _EVERY[: _EVERY.index(RowFinding.MISSING) + 1]
+_OPEN = _EVERY[len(_UNTIL_MISSING) : _EVERY.index(RowFinding.FASTER)]
+_UNPROVEN = _OPEN[: _OPEN.index(RowFinding.DISTURBED)]
+_BROKEN = [RowFinding.OUT_OF_MEMORY, RowFinding.DOES_NOT_RUN, RowFinding.MISSING]
 # What a loss and a gain of a unit are called; of all other units, as of `None`.
-_DIRECTIONS: dict[Unit | None, tuple[Finding, Finding]] = {
-    Unit.SECOND: (Finding.SLOWER, Finding.FASTER),
-    Unit.BYTE: (Finding.MORE_MEMORY, Finding.LESS_MEMORY),
-    None: (Finding.WORSE, Finding.BETTER),
+_DIRECTIONS: dict[Unit | None, tuple[RowFinding, RowFinding]] = {
+    Unit.SECOND: (RowFinding.SLOWER, RowFinding.FASTER),
+    Unit.BYTE: (RowFinding.MORE_MEMORY, RowFinding.LESS_MEMORY),
+    None: (RowFinding.WORSE, RowFinding.BETTER),
 }
 
 
@@ -133,7 +133,7 @@ def summarise(comparison: Comparison) -> Phrase:
     for finding in shown:
         if findings[finding]:
             parts.append(_list(finding.value, findings[finding]))
-        if finding is Finding.MISSING and word is HeadlineWord.PASS and not has_lost:
+        if finding is RowFinding.MISSING and word is HeadlineWord.PASS and not has_lost:
             proven = " proven" if any(findings[each] for each in _UNPROVEN) else ""
             parts.append((Words(f"no regression{proven}"),))
     return (
@@ -157,9 +157,9 @@ def tell_scope(comparison: Comparison) -> Phrase:
     )
 
 
-def _find_all(comparison: Comparison) -> dict[Finding, list[Phrase]]:
+def _find_all(comparison: Comparison) -> dict[RowFinding, list[Phrase]]:
     """Name the workloads of which something is said, each by its worst row, step times first."""
-    findings: dict[Finding, dict[str, Phrase]] = {finding: {} for finding in Finding}
+    findings: dict[RowFinding, dict[str, Phrase]] = {finding: {} for finding in RowFinding}
     judged = {row.workload for row in comparison.rows if isinstance(row, Change)}
     rows = table_rows.worst_first(comparison.rows)
     for row in sorted(rows, key=lambda row: phrases.metric(row) != phrases.STEP_TIME):
@@ -169,12 +169,12 @@ def _find_all(comparison: Comparison) -> dict[Finding, list[Phrase]]:
     return {finding: list(named.values()) for finding, named in findings.items()}
 
 
-def _find(row: Row, comparison: Comparison) -> Finding | None:
+def _find(row: Row, comparison: Comparison) -> RowFinding | None:
     """Find what is said of a row; `None` where it needs no word, or can decide nothing."""
     severity = severity_of(row)
     if severity is Severity.NUMERICS_CHANGED:
         varies = row.code is Code.NUMERICS_VARY
-        return Finding.NUMERICS_VARY if varies else Finding.NUMERICS_CHANGED
+        return RowFinding.NUMERICS_VARY if varies else RowFinding.NUMERICS_CHANGED
     if not row.gate:
         return None
     if severity in {Severity.REGRESSED, Severity.IMPROVED}:
@@ -182,36 +182,36 @@ def _find(row: Row, comparison: Comparison) -> Finding | None:
         return _DIRECTIONS.get(unit, _DIRECTIONS[None])[severity is Severity.IMPROVED]
     if severity is Severity.FAILED and not advice.is_late(row, comparison):
         if row.code is Code.MISSING:
-            return Finding.MISSING
+            return RowFinding.MISSING
         is_exhausted = isinstance(row, Uncompared) and row.exhausted is not None
-        return Finding.OUT_OF_MEMORY if is_exhausted else Finding.DOES_NOT_RUN
+        return RowFinding.OUT_OF_MEMORY if is_exhausted else RowFinding.DOES_NOT_RUN
     if severity is Severity.NEW:
         if row.code is Code.ACCEPTED:
-            return Finding.FIRST
-        return Finding.WITHOUT_BASE if row.note else Finding.NEW
+            return RowFinding.FIRST
+        return RowFinding.WITHOUT_BASE if row.note else RowFinding.NEW
     return _find_doubt(row, advice.find_topic(row, comparison))
 
 
-def _find_doubt(row: Row, topic: Topic | None) -> Finding | None:
+def _find_doubt(row: Row, topic: Topic | None) -> RowFinding | None:
     """Find what is said of a row without an answer, which needs advice on `topic`."""
     is_likely = severity_of(row) is Severity.LIKELY_SLOWER
     if is_likely and not signs.is_by_history_alone(row):
-        return Finding.LIKELY_SLOWER
+        return RowFinding.LIKELY_SLOWER
     if topic is Topic.BUSY_MACHINE:
-        return Finding.BUSY
+        return RowFinding.BUSY
     if row.code is Code.MACHINE_MOVED:
-        return Finding.MACHINE_MOVED
+        return RowFinding.MACHINE_MOVED
     if signs.looks_worse(row):
-        return Finding.LOOKS_WORSE
+        return RowFinding.LOOKS_WORSE
     if is_likely:
-        return Finding.SUSPECTED
+        return RowFinding.SUSPECTED
     if severity_of(row) is not Severity.INCONCLUSIVE or row.code is Code.HISTORY_ALONE:
         return None
     if topic is Topic.UNTRUSTED:
-        return Finding.DISTURBED
+        return RowFinding.DISTURBED
     if topic is Topic.NOT_COMPARABLE:
-        return Finding.NOT_COMPARABLE
-    return Finding.REQUIRED if signs.lacks_answer(row) else Finding.INCONCLUSIVE
+        return RowFinding.NOT_COMPARABLE
+    return RowFinding.REQUIRED if signs.lacks_answer(row) else RowFinding.INCONCLUSIVE
 
 
 def _list(label: str, parts: Iterable[Phrase]) -> Phrase:

@@ -1,6 +1,5 @@
 """A comparison as the Markdown that people read on a pull request."""
 
-from ci_perf.features.explain.report import MOST_EXPLAINED
 from ci_perf.model.comparison import Comparison
 from ci_perf.report import comparison_page, tables
 from ci_perf.report.escape import Words
@@ -10,8 +9,8 @@ from ci_perf.report.tables import Page
 # GitHub's limit for a comment is 65,536, of characters or bytes depending on whom one asks;
 # whoever publishes the report adds a few lines.
 COMMENT_BYTES = 60_000
-# How many rows and explanations are shown: the first that keep the report within its bytes.
-_SHOWN = ((1_000, MOST_EXPLAINED), (100, MOST_EXPLAINED), (30, 5), (10, 3), (3, 1), (3, 0))
+# How many rows are shown: the first number that keeps the report within its bytes.
+_SHOWN = (1_000, 100, 30, 10, 3, 1)
 
 
 def render(
@@ -42,9 +41,8 @@ def render(
 def render_body(comparison: Comparison, *, max_bytes: int) -> str:
     """Return what stands below the opening, cut at whole rows to fit."""
     text = ""
-    for rows, explained in _SHOWN:
-        page = comparison_page.continue_page(comparison, rows=rows, explained=explained)
-        text = tables.join_markdown(list(page))
+    for rows in _SHOWN:
+        text = tables.join_markdown(list(comparison_page.continue_page(comparison, rows=rows)))
         if len(text.encode()) <= max_bytes:
             break
     return text
