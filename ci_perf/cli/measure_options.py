@@ -2,6 +2,8 @@
 
 import dataclasses
 import functools
+import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -9,10 +11,20 @@ from typing import Any, TypeVar
 import click
 from click.core import ParameterSource
 
-from ci_perf.cli import options
+from ci_perf import progress
+from ci_perf.cli import console, options
 from ci_perf.gate import runners
 from ci_perf.gate.options import MOST_PROCESSES, MeasureOptions
 from ci_perf.gate.runners import Runner
+from ci_perf.session import Listener
+
+
+def open_listener() -> Listener:
+    """Return what shows on stderr that a run goes on."""
+    obeyed = functools.partial(click.echo, err=True)  # whatever its runner is given on stderr
+    is_on_github = os.environ.get("GITHUB_ACTIONS") == "true"
+    return progress.listener(sys.stderr, say=console.say, command=obeyed if is_on_github else None)
+
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 

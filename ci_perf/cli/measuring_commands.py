@@ -7,7 +7,7 @@ import click
 
 import ci_perf
 from ci_perf import hooks
-from ci_perf.cli import console, following, measure_options, options, reports
+from ci_perf.cli import console, measure_options, options, reports
 from ci_perf.errors import ExitCode
 from ci_perf.gate import collecting, measure
 from ci_perf.gate.options import MeasureOptions
@@ -32,7 +32,7 @@ def run_command(*, measuring: dict[str, Any], output: Path) -> ExitCode:
         **measuring,
         output=output,
         notify=console.say,
-        listener=following.listener(),
+        listener=measure_options.open_listener(),
     )
     if run.measured:
         from ci_perf.report import first_numbers
@@ -151,7 +151,7 @@ def check_command(
         output=output,
         fail_on=fail_on,
         notify=console.say,
-        listener=following.listener(),
+        listener=measure_options.open_listener(),
     )
     reports.emit_comparison(checked.comparison, None, report)
     if comparison is not None:

@@ -161,7 +161,8 @@ def of_workload(
         is_accepted = metric.name in accepted and known is not None
         pairs = [] if is_accepted else _paired(head, metric)
         values = list(itertools.chain(*sessions))
-        if metric.kind is Kind.COUNT and not any(_all_values(known, values, pairs)):
+        everything = [*values, *itertools.chain(*(known.current if known else ()), *pairs)]
+        if metric.kind is Kind.COUNT and not any(everything):
             continue
         earlier = _earlier(head, metric) if pairs else []
         yield Candidate(
@@ -173,7 +174,9 @@ def of_workload(
             pairs=pairs,
             earlier=tuple(len(pairs) for pairs, _ in earlier),
             said=next((said for _, said in reversed(earlier) if said), None),
-            tick=_tick(metric, _all_values(known, values, pairs)),
+            tick=variability.relative_tick(everything, everything)
+            if metric.kind in KIND_OF
+            else 0.0,
             paired=head.paired,
             items_per_step=head.items_per_step,
             item_unit=head.item_unit,
@@ -207,16 +210,6 @@ def known_beforehand(base: Subject, limits: dict[str, Limit]) -> Iterator[Known]
         yield Known(noisy.policy_kind, noisy.policy, noisy.history)
 
 
-def _all_values(history: History | None, head: Sequence[float], pairs: Pairs) -> list[float]:
-    """Return the values of both sides, without those of earlier epochs."""
-    return [*head, *itertools.chain(*(history.current if history else ()), *pairs)]
-
-
-def _tick(metric: Metric, values: Sequence[float]) -> float:
-    """Return what values were rounded to: each is that of a block, or the middle of two."""
-    return variability.relative_tick(values, values) if metric.kind in KIND_OF else 0.0
-
-
 def _paired(subject: Subject, metric: Metric) -> Pairs:
     """Return what both sides of a pair have, those of earlier runs first."""
     of_earlier = [pair for pairs, _ in _earlier(subject, metric) for pair in pairs]
@@ -236,9 +229,7 @@ def _earlier(subject: Subject, metric: Metric) -> list[tuple[Pairs, Verdict | No
 def _with(metric: Metric, pairs: Iterable[tuple[Numbers, Numbers]]) -> Pairs:
     """Return the pairs that have the metric on both sides; one without it says nothing of it."""
     return [
-        (base[metric.name], head[metric.name]) for base, head in pairs if _both(base, head, metric)
+        (base[metric.name], head[metric.name])
+        for base, head in pairs
+        if metric.name in base and metric.name in head
     ]
-
-
-def _both(base: Numbers, head: Numbers, metric: Metric) -> bool:
-    return metric.name in base and metric.name in head

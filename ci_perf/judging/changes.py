@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import msgspec
 
-from ci_perf.judging import clocks, decide, distributions, metric_values, signs, unfit_pairs
+from ci_perf.judging import clocks, decide, distributions, metric_values, signs
 from ci_perf.judging.candidates import Candidate, Judgement
 from ci_perf.judging.metric_values import Sessions
 from ci_perf.judging.noisy_metrics import Decision, Needs
@@ -23,6 +23,8 @@ from ci_perf.model.metrics import Better, Kind
 
 # Compared by ranges for want of an interval, and noisy all the same: no proof without pairs.
 _NOISY_RANGES = frozenset({Kind.COMPILE, Kind.SHARE})
+# A single launch of the head may have the rare mode by chance.
+_FEWEST_ALONE = 2
 _UNPROVEN = frozenset({Verdict.INCONCLUSIVE, Verdict.LIKELY_SLOWER})
 
 
@@ -60,7 +62,7 @@ def judge(
     noisy = [candidate for candidate in candidates if candidate.is_noisy]
     timed = [candidate.as_costs() for candidate in noisy]
     decisions = decide.decide(timed, suspects=suspects, check=check, sharing=sharing)
-    by_history = _without_pairs(timed) if any(map(unfit_pairs.why, noisy)) else decisions
+    by_history = _without_pairs(timed) if any(map(_find_unfitness, noisy)) else decisions
     judgements = [
         *(
             _of_noisy(candidate, metric.policy, *both)
@@ -108,8 +110,8 @@ def _of_noisy(
     candidate: Candidate, policy: Policy, decision: Decision, by_history: Decision
 ) -> Judgement:
     change = _noisy_change(candidate, policy, decision) if decision.base else None
-    if change and (code := unfit_pairs.why(candidate)) and by_history.base:
-        change = unfit_pairs.judged(change, _noisy_change(candidate, policy, by_history), code)
+    if change and (code := _find_unfitness(candidate)) and by_history.base:
+        change = _judge_unfit_pairs(change, _noisy_change(candidate, policy, by_history), code)
     return Judgement(
         candidate=candidate,
         change=change,
@@ -230,7 +232,7 @@ def _by_pairs(candidate: Candidate, by_history: Change | None) -> Change:
         base_sessions=0,
     )
     change = _with_note(candidate, change, is_suspect=True)
-    return unfit_pairs.judged(change, by_history, unfit_pairs.why(candidate))
+    return _judge_unfit_pairs(change, by_history, _find_unfitness(candidate))
 
 
 def _by_history(candidate: Candidate, change: Change) -> Change:
@@ -305,6 +307,39 @@ def _with_note(candidate: Candidate, change: Change, *, is_suspect: bool) -> Cha
         code = change.code if is_by_history else Code.BASE_FAILED
         return msgspec.structs.replace(change, code=code, note=paired.failure)
     return msgspec.structs.replace(change, own_file=paired.own_file and change.pairs > 0)
+
+
+# --- pairs that may clear nothing which the history shows
+
+
+def _find_unfitness(candidate: Candidate) -> Code | None:
+    """Return the reason code why pairs may clear nothing that is worse than its history.
+
+    Both sides were given the packages that this change has brought, or every launch of the head by
+    itself took more memory than any in the pairs: it has two modes, and they show the other one.
+    """
+    if not candidate.pairs:
+        return None
+    if candidate.has_other_packages:
+        return Code.OTHER_PACKAGES
+    if candidate.metric.kind is not Kind.HOST_MEMORY or len(candidate.head) < _FEWEST_ALONE:
+        return None
+    is_unlike = min(candidate.head) > max(map(max, candidate.pairs))
+    return Code.WORSE_BY_HISTORY if is_unlike else None
+
+
+def _judge_unfit_pairs(by_pairs: Change, by_history: Change | None, code: Code | None) -> Change:
+    """Let the history speak where pairs are unfit to clear what it shows."""
+    is_proven = by_pairs.verdict is Verdict.REGRESSED or not by_pairs.pairs
+    if is_proven or by_history is None or code is None:
+        return by_pairs
+    if signs.is_far(by_history):
+        verdict = Verdict.INCONCLUSIVE
+        return msgspec.structs.replace(by_history, verdict=verdict, code=code, remedy=None)
+    is_moved = by_pairs.verdict is Verdict.UNCHANGED and signs.has_drifted(by_pairs)
+    if (is_moved or by_pairs.code is Code.BASELINE_MOVED) and code is Code.OTHER_PACKAGES:
+        return msgspec.structs.replace(by_pairs, code=code)
+    return by_pairs
 
 
 # --- what the judgements say together

@@ -147,11 +147,7 @@ def _host_memory(memory: Memory) -> Numbers:
 
 def world_size(parameters: Mapping[str, Scalar]) -> int:
     """Return in how many ranks, or on how many devices, a workload with these parameters ran."""
-    return _number(parameters, WORLD_SIZE)
-
-
-def _number(parameters: Mapping[str, Scalar], name: str) -> int:
-    number = parameters.get(name, 1)
+    number = parameters.get(WORLD_SIZE, 1)
     return number if isinstance(number, int) else 1
 
 

@@ -15,10 +15,11 @@ from ci_perf.judging.candidates import Candidate
 from ci_perf.judging.metric_values import History
 from ci_perf.judging.policy import PolicyKind, default_limits, policy_of
 from ci_perf.model import metrics
+from ci_perf.model.base import SAMPLES_SUITE
 from ci_perf.model.comparison import Comparison, Side
 from ci_perf.model.metrics import Better, Kind, Metric
 from ci_perf.model.run import Source, Tool
-from ci_perf.model.samples import SUITE, Launch, Sampled, SampledMetric, Samples
+from ci_perf.model.samples import Launch, Sampled, SampledMetric, Samples
 from ci_perf.model.suite import FailOn, Limit
 from ci_perf.model.validity import validity_of
 from ci_perf.version import __version__
@@ -49,7 +50,7 @@ def judge(
     sessions = max((len(sampled.history) for sampled in samples.workloads), default=0)
     return Comparison(
         tool=Tool(version=__version__),
-        suite=SUITE,
+        suite=SAMPLES_SUITE,
         selection=(),
         verdict=compare.overall(rows, trust),
         exit_code=compare.exit_code(rows, trust, fail_on),

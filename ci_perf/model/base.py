@@ -35,6 +35,8 @@ CpuList = Annotated[str, msgspec.Meta(max_length=200, pattern=CPU_LIST)]
 # baselines.
 COMMAND_SUITE = "builtin:command"
 OUTSIDE_SUITES = {COMMAND_SUITE: "-- COMMAND", "builtin:pytest": "--pytest PATH"}
+# What a comparison of samples says in the place of the suite.
+SAMPLES_SUITE = "samples"
 # A suite of the repository, or one that ships with ci-perf: "smoke", "builtin:smoke".
 SuiteName = Annotated[
     str,

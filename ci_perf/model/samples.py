@@ -9,8 +9,6 @@ from ci_perf.model import metrics
 from ci_perf.model.base import SCHEMA_VERSION, Amount, Name, Struct
 from ci_perf.model.metrics import Kind, Metric, Unit
 
-# What a comparison of samples says in the place of the suite.
-SUITE = "samples"
 # Below this no clock and no counter tells two numbers apart, and an inverse would be endless.
 SMALLEST_NOISY = 1e-12
 

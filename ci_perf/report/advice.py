@@ -4,8 +4,7 @@ import functools
 from collections.abc import Iterable, Iterator
 from enum import Enum
 
-from ci_perf.model import samples
-from ci_perf.model.base import OUTSIDE_SUITES
+from ci_perf.model.base import OUTSIDE_SUITES, SAMPLES_SUITE
 from ci_perf.model.comparison import (
     Change,
     Code,
@@ -91,7 +90,7 @@ def list_cleared(comparison: Comparison) -> list[Change]:
 
 def _is_of_samples(comparison: Comparison) -> bool:
     """Whether another tool launched: no command of ours measures these numbers again."""
-    return comparison.suite == samples.SUITE and not comparison.head.run
+    return comparison.suite == SAMPLES_SUITE and not comparison.head.run
 
 
 # --- which topic

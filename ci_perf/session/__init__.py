@@ -85,7 +85,10 @@ def measure(
         identity = identity or new_identity()
         machine = describe(plan, launcher, device, interrupts)
         plan, against = _completed_sides(plan, against, baselines, machine)
-        plan = _routed(plan, against, machine)
+        if against and against.routes:
+            # As many launches of the head as the judge asks for before pairs.
+            hard = machine.environment.hard
+            plan = screening(plan, against.judge.first_launches(plan, hard))
         session = _Session(
             plan=plan,
             launcher=launcher,
@@ -321,10 +324,3 @@ def _completed_sides(
         checkout = dataclasses.replace(against.checkout, plan=before)
         against = dataclasses.replace(against, checkout=checkout)
     return completed(plan, baselines, machine), against
-
-
-def _routed(plan: Plan, against: Against | None, machine: MachineDescription) -> Plan:
-    """Return the plan with as many launches of the head as the judge asks for before pairs."""
-    if against is None or not against.routes:
-        return plan
-    return screening(plan, against.judge.first_launches(plan, machine.environment.hard))

@@ -152,12 +152,8 @@ class SessionRunner:
             self._ask_canaries("between")
 
     def _end_round(self, index: int) -> None:
-        self._listener.round_finished(index + 1, max(index + 1, self._rounds()))
-
-    def _rounds(self) -> int:
-        """Return how many rounds there will be, as far as workloads have not failed yet."""
-        going = [p.workload.protocol.processes for p in self._progress if not p.failed]
-        return max(going, default=0)
+        going = (p.workload.protocol.processes for p in self._progress if not p.failed)
+        self._listener.round_finished(index + 1, max([index + 1, *going]))
 
     def measured(self) -> tuple[runs.Measured, ...]:
         """Return the workloads that have numbers."""

@@ -18,7 +18,7 @@ from ci_perf.model.suite import Plan
 from ci_perf.model.task import TaskFailure
 from ci_perf.system import child, git, signals
 from ci_perf.system.child import Ended
-from ci_perf.worktree import dependencies, merge_base, sources, worktree_dir
+from ci_perf.worktree import merge_base, sources, worktree_dir
 from ci_perf.worktree.merge_base import Start
 
 _LFS_POINTER = b"version https://git-lfs.github.com/spec/"
@@ -166,7 +166,7 @@ class Checkout:
     """The base's code in ``root``. ``notes`` are for the reader of the comparison.
 
     ``top`` is the top of its worktree, ``head_top`` that of the head's: neither side must import
-    from the other's. ``dependencies`` are the files that `dependencies.changed` names; the next
+    from the other's. ``dependencies`` are the files that `list_dependencies` names; the next
     two are what `sources` tells. ``plan`` is what its own suite.toml makes of the suite, and
     ``trouble`` why that cannot launch it; without either, it is launched as the head is.
     """
@@ -298,7 +298,7 @@ def _described(
             f"{merge_base.shown(start.commit)}, found none; a project that the change adds has "
             "nothing to be compared with"
         )
-    asking = dependencies.changed(start)
+    asking = sources.list_dependencies(start)
     built_by = (name for name in asking if name.endswith("pyproject.toml"))
     return Checkout(
         root=there,

@@ -1,10 +1,14 @@
-"""What git says of the sources of a checkout: where Python imports them, which are compiled."""
+"""What git says of the sources of a checkout: where Python imports them, which are compiled.
+
+And which files say what is installed, and differ from a commit: both sides share the packages.
+"""
 
 import contextlib
 import os
 from pathlib import Path, PurePosixPath
 
 from ci_perf.errors import CiPerfError
+from ci_perf.program import dependencies
 from ci_perf.system import git
 from ci_perf.worktree.merge_base import Start
 
@@ -18,6 +22,9 @@ _NATIVE = (
     *("BUILD.bazel", "CMakeLists.txt", "Cargo.lock", "Cargo.toml", "build.py", "meson.build"),
     "setup.py",
 )
+
+_MOST_ASKING = 12
+_ASKING = tuple(f":(top,icase,glob)**/{name}" for name in dependencies.NAMES)
 
 
 def top(root: Path) -> Path:
@@ -63,3 +70,30 @@ def native(start: Start) -> str:
     said = git.read(start.top, "diff", *how, start.commit, "--", *patterns, timeout_s=_ANSWER_S)
     first = said.partition(b"\0")[0]
     return os.fsdecode(first).encode(errors="replace").decode()
+
+
+def list_dependencies(start: Start) -> tuple[str, ...]:
+    """Name the files that may ask for other packages than in the commit; the first of many.
+
+    They are as checked out, and named below the top of the repository. Raises CiPerfError.
+    """
+    names = {
+        *_listed(start, "diff", "--name-only", "--no-renames", "-z", start.commit),
+        *_listed(start, "ls-files", "--others", "--exclude-standard", "-z"),
+    }
+    asking = [name for name in sorted(names) if _asks_for_others(start, name)]
+    return tuple(os.fsencode(name).decode(errors="replace") for name in asking[:_MOST_ASKING])
+
+
+def _listed(start: Start, *command: str) -> list[str]:
+    said = git.read(start.top, *command, "--", *_ASKING, timeout_s=_ANSWER_S)
+    return [os.fsdecode(name) for name in said.split(b"\0") if name]
+
+
+def _asks_for_others(start: Start, name: str) -> bool:
+    before = after = None
+    with contextlib.suppress(CiPerfError):
+        before = git.read(start.top, "show", f"{start.commit}:{name}", timeout_s=_ANSWER_S)
+    with contextlib.suppress(OSError):
+        after = (start.top / name).read_bytes()
+    return dependencies.ask_for_others(name, before, after)

@@ -31,14 +31,14 @@ KEEPER = """
 from pathlib import Path
 from ci_perf import session, suite
 from ci_perf.system import files
-from ci_perf.cli import following
+from ci_perf.cli import measure_options
 from ci_perf.system import signals
 from ci_perf.launch.local import LocalLauncher
 here = Path.cwd()
 plan = suite.plan(here / "workloads", "smoke", selection=(), root=here, protocol={"processes": 1})
 with signals.noted():
     run = session.measure(
-        plan, LocalLauncher(here), following.listener(), device="cpu", lock_timeout_s=60
+        plan, LocalLauncher(here), measure_options.open_listener(), device="cpu", lock_timeout_s=60
     )
     files.write(here / "run.json", run)
 """

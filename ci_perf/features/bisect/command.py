@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from ci_perf.cli import console, following, measure_options, options, reports
+from ci_perf.cli import console, measure_options, options, reports
 from ci_perf.errors import ExitCode
 from ci_perf.features.bisect import bisect
 from ci_perf.gate.options import MeasureOptions
@@ -78,7 +78,7 @@ def bisect_command(
             metric=metric,
         ),
         notify=console.say,
-        listener=following.listener,
+        listener=measure_options.open_listener,
     )
     if format == "json":
         console.emit(codec.encode(bisected), output=output)

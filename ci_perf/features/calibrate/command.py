@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from ci_perf.cli import console, following, measure_options, options, reports
+from ci_perf.cli import console, measure_options, options, reports
 from ci_perf.features.calibrate import calibrate, calibration_report
 from ci_perf.features.calibrate.calibration import FEWEST_PROCESSES
 from ci_perf.gate.options import MeasureOptions
@@ -81,7 +81,7 @@ def calibrate_command(
         ),
         planted,
         notify=console.say,
-        listener=following.listener(),
+        listener=measure_options.open_listener(),
     )
     if format == "json":
         console.emit(codec.encode(calibrated.calibration), output=report)

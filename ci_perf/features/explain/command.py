@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 import ci_perf
-from ci_perf.cli import console, following, measure_options, options, reports
+from ci_perf.cli import console, measure_options, options, reports
 from ci_perf.model import codec
 
 
@@ -49,7 +49,7 @@ def explain_command(
         names,
         **measuring,
         notify=console.say,
-        listener=following.listener(),
+        listener=measure_options.open_listener(),
     )
     if format == "json":
         console.emit(codec.encode(explained), output=output)

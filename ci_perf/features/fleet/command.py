@@ -9,7 +9,7 @@ from typing import Any, get_args
 import click
 
 import ci_perf
-from ci_perf.cli import console, following, measure_options, options
+from ci_perf.cli import console, measure_options, options
 from ci_perf.errors import ExitCode, UsageError
 from ci_perf.features.fleet import fleet
 from ci_perf.features.fleet.fleet import FleetEngineName, FleetOptions
@@ -251,7 +251,7 @@ def measure_command(
         **measuring,
         output=output,
         notify=console.say,
-        listener=following.listener(),
+        listener=measure_options.open_listener(),
     )
     return ExitCode.NO_ANSWER if run.failed else ExitCode.OK
 

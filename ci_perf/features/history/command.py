@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from ci_perf.cli import console, following, measure_options, reports
+from ci_perf.cli import console, measure_options, reports
 from ci_perf.errors import ExitCode, UsageError
 from ci_perf.features.history import backfill_report, history, history_frame, report
 from ci_perf.features.history.branch_history import BranchHistory
@@ -148,7 +148,7 @@ def _measure(
             force=force,
         ),
         notify=console.say,
-        listener=following.listener,
+        listener=measure_options.open_listener,
     )
     if form == "json":
         console.emit(codec.encode(backfilled), output=output)

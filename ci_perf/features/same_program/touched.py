@@ -11,7 +11,7 @@ from ci_perf.gate.options import MeasureOptions
 from ci_perf.model.program import SameProgram, Touched, TouchedWorkloads
 from ci_perf.program.tree_sources import FolderTree, GitTree
 from ci_perf.system import signals
-from ci_perf.worktree import dependencies, merge_base
+from ci_perf.worktree import merge_base, sources
 
 
 def find_touched(options: MeasureOptions, *, notify: Notify) -> TouchedWorkloads:
@@ -49,7 +49,7 @@ def find_touched(options: MeasureOptions, *, notify: Notify) -> TouchedWorkloads
             head=FolderTree(Path(plan.root)),
             baselines=options.baselines,
             cache=RecordCache(plan.suite, notify),
-            base=BaseSide(tree=base, plan=before, dependencies=dependencies.changed(start)),
+            base=BaseSide(tree=base, plan=before, dependencies=sources.list_dependencies(start)),
         )
         answers = [records.find_answer(each, machine) for each in records.plan.workloads]
     return TouchedWorkloads(

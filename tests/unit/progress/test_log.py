@@ -3,7 +3,7 @@ import sys
 import msgspec
 import pytest
 
-from ci_perf.cli import console, following
+from ci_perf.cli import console, measure_options
 from ci_perf.model.comparison import Verdict
 from ci_perf.model.process import Exhausted
 from ci_perf.progress import GroupedListener, PlainListener, sentences
@@ -131,7 +131,7 @@ def test_the_listener_suits_the_place(monkeypatch, environment, kind):
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
 
-    assert type(following.listener()) is kind
+    assert type(measure_options.open_listener()) is kind
 
 
 def test_who_waits_for_a_lock_says_whose_it_is_how_long_and_how_not_to_wait(clock, said):

@@ -1,10 +1,10 @@
 import pytest
 
-from ci_perf.worktree import dependencies, merge_base
+from ci_perf.worktree import merge_base, sources
 
 
 def test_files_that_say_what_is_installed_are_named_where_they_differ(forked):
-    assert dependencies.changed(merge_base.find(forked.root, "main")) == ()
+    assert sources.list_dependencies(merge_base.find(forked.root, "main")) == ()
 
     forked.commit(requirements_txt="x", notes_txt="x")
     others = ("gpu.Dockerfile", ".gitlab-ci.yml", "Containerfile", "reqs/base.txt", "sub/uv.lock")
@@ -18,7 +18,7 @@ def test_files_that_say_what_is_installed_are_named_where_they_differ(forked):
 
     start = merge_base.find(inner, "main")
 
-    assert dependencies.changed(start) == tuple(
+    assert sources.list_dependencies(start) == tuple(
         sorted((*others, "requirements.txt", "tools/Dockerfile"))
     )
 
@@ -43,6 +43,6 @@ def test_a_pyproject_counts_where_it_asks_for_other_packages(forked, after, is_n
     else:
         (forked.root / "pyproject.toml").write_text(after)
 
-    found = dependencies.changed(merge_base.find(forked.root, "main"))
+    found = sources.list_dependencies(merge_base.find(forked.root, "main"))
 
     assert found == (("pyproject.toml",) if is_named else ())
