@@ -225,9 +225,9 @@ def check_mounts(plan: Plan, workloads: Path) -> None:
     root = Path(plan.root)
     if root in {Path("/"), _home()}:
         raise UsageError(
-            f"{root}: expected the root of a repository, found the root of the "
-            f"{'machine' if root == Path('/') else 'home'}, which a container would see; change "
-            "into the repository"
+            f"{root}: expected the root of a repository, found the whole "
+            f"{'machine' if root == Path('/') else 'home folder'}, which a container would see; "
+            "change into the repository"
         )
     meant = [root, Path(os.path.realpath(suites.shipped("workloads")))]
     folder = _spelled(root / workloads)

@@ -75,7 +75,7 @@ def test_the_whole_of_a_machine_or_of_a_home_is_no_checkout(checkout, monkeypatc
     monkeypatch.setenv("HOME", str(checkout))
     root = Path("/") if place == "machine" else checkout
 
-    with pytest.raises(UsageError, match=f"found the root of the {place}"):
+    with pytest.raises(UsageError, match=f"found the whole {place}"):
         settings.check_mounts(planned(root, checkout / "workloads/good.py"), WORKLOADS)
 
 
