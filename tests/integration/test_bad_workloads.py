@@ -24,7 +24,6 @@ def test_a_good_workload_has_a_result(launch):
 NOTHING = "import nothing_like_it\n"
 DEVICES = "import torch\ndef step():\n    torch.ones(2) + torch.ones(2, device='meta')\n"
 LATER = "n = 0\ndef step():\n    global n\n    n += 1\n    assert n < 15, n\n"
-TENSOR = "__import__('torch').ones(3)"
 EXIT = "import os\ndef step():\n    os._exit({})\n"
 # What a file does: the reason, by phase.
 FAILING = {
@@ -50,25 +49,10 @@ FAILING = {
     },
     Phase.WARMUP: {LATER: "AssertionError: 15"},
 }
-# What a Workload is given.
+# What a Workload is given; test_user_code.py has all that is refused.
 REFUSED = {
-    Phase.BUILD: {
-        "items_per_step=0": "items_per_step: expected a number > 0, found 0",
-        "items_per_step=float('inf')": "items_per_step: expected a finite number, found inf",
-        "items_per_step=float('nan')": "items_per_step: expected a finite number, found nan",
-        "items_per_step='3'": "items_per_step: expected a finite number, found '3'",
-        "items_per_epoch=0": "items_per_epoch: expected a number > 0, or None, found 0",
-        "item_unit='a b'": "item_unit: expected one word .*, found 'a b'",
-        "item_unit=''": "item_unit: expected one word .*, found ''",
-        "item_unit=None": "item_unit: expected one word .*, found None",
-        "teardown=3": "teardown: expected a function, found int",
-    },
-    Phase.FINGERPRINT: {
-        "loss=lambda: float('nan')": "loss: expected a finite number, found nan",
-        "loss=lambda: -float('inf')": "loss: expected a finite number, found -inf",
-        "loss=lambda: None": "loss: expected a finite number, found None",
-        f"loss=lambda: {TENSOR}": "loss: expected a finite number, found a tensor of 3 elements",
-    },
+    Phase.BUILD: ("items_per_step=0", "items_per_step: expected a number > 0, found 0"),
+    Phase.FINGERPRINT: ("loss=lambda: None", "loss: expected a finite number, found None"),
 }
 
 
@@ -90,7 +74,7 @@ def test_every_way_to_fail_has_its_phase_and_reason(launch, phase, source, reaso
 
 @pytest.mark.parametrize(
     ("phase", "given", "reason"),
-    [(phase, *each) for phase, given in REFUSED.items() for each in given.items()],
+    [(phase, *each) for phase, each in REFUSED.items()],
 )
 def test_what_a_workload_is_given_is_examined(launch, phase, given, reason):
     build = f"def build(c):\n    return Workload(step=step, {given})\n"
@@ -103,9 +87,8 @@ def test_the_size_of_an_epoch_stands_in_the_result(launch):
     assert launch(source).items_per_epoch == 50_000
 
 
-@pytest.mark.parametrize("loss", ["0.5", "torch.tensor(0.5)", "torch.tensor([0.5])"])
-def test_a_loss_is_a_number_or_a_tensor_of_one(launch, loss):
-    source = f"import torch\ndef build(c):\n    return Workload(step=step, loss=lambda: {loss})\n"
+def test_the_loss_of_each_step_stands_in_the_result(launch):
+    source = "def build(c):\n    return Workload(step=step, loss=lambda: 0.5)\n"
 
     assert set(launch(HEAD + PASS + source).process.fingerprint.losses) == {0.5}
 
@@ -120,14 +103,22 @@ def test_a_workload_may_close_its_streams(launch, farewell):
     assert launch(source + "1 / 0\n").reason == "ZeroDivisionError: division by zero"
 
 
-@pytest.mark.parametrize("name", ["result.json", "trouble.json", "phase"])
+# What a file may be that a reader would wait for, or never see the end of.
+LEFT = (
+    "os.mkfifo(it)",
+    "os.symlink('/dev/zero', it)",
+    "os.mkdir(it)",
+    "open(it, 'w').truncate(2**36)",
+)
+
+
 @pytest.mark.parametrize(
-    "make",
+    ("name", "make"),
     [
-        "os.mkfifo(it)",
-        "os.symlink('/dev/zero', it)",
-        "os.mkdir(it)",
-        "open(it, 'w').truncate(2**36)",
+        *(("result.json", made) for made in LEFT),
+        ("trouble.json", LEFT[0]),
+        ("phase", LEFT[0]),
+        ("phase", LEFT[1]),
     ],
 )
 def test_what_a_worker_leaves_is_read_with_suspicion(launch, name, make):

@@ -1,6 +1,13 @@
+import math
+
 import pytest
+import torch
 
 from ci_perf.measuring import user_code
+from ci_perf.measuring.user_code import WorkloadError
+from ci_perf.workload import Context, Workload
+
+CONTEXT = Context(device="cpu", parameters={}, seed=0, data_dir="")
 
 
 @pytest.mark.parametrize(
@@ -41,3 +48,43 @@ def test_a_torch_without_cuda_names_the_line_to_write_and_how_to_get_one_with_cu
 )
 def test_nothing_is_advised_where_the_cause_is_not_known(message):
     assert user_code.remedy(message) == ""
+
+
+@pytest.mark.parametrize(
+    ("given", "refusal"),
+    [
+        ({"items_per_step": 0}, "items_per_step: expected a number > 0, found 0"),
+        ({"items_per_step": math.inf}, "items_per_step: expected a finite number, found inf"),
+        ({"items_per_step": math.nan}, "items_per_step: expected a finite number, found nan"),
+        ({"items_per_step": "3"}, "items_per_step: expected a finite number, found '3'"),
+        ({"items_per_epoch": 0}, "items_per_epoch: expected a number > 0, or None, found 0"),
+        ({"item_unit": "a b"}, "item_unit: expected one word of letters, digits .*, found 'a b'"),
+        ({"item_unit": ""}, "item_unit: expected one word .*, found ''"),
+        ({"item_unit": None}, "item_unit: expected one word .*, found None"),
+        ({"teardown": 3}, "teardown: expected a function, found int"),
+    ],
+)
+def test_what_a_workload_is_given_is_examined(given, refusal):
+    loaded = user_code.Builder("it.py", lambda _: Workload(step=print, **given))
+
+    with pytest.raises(WorkloadError, match=refusal):
+        loaded.build(CONTEXT)
+
+
+@pytest.mark.parametrize(
+    ("loss", "refusal"),
+    [
+        (math.nan, "found nan"),
+        (-math.inf, "found -inf"),
+        (None, "found None"),
+        (torch.ones(3), "found a tensor of 3 elements"),
+    ],
+)
+def test_a_loss_is_a_finite_number(loss, refusal):
+    with pytest.raises(WorkloadError, match=f"loss: expected a finite number, {refusal}"):
+        user_code.finite(loss, "loss")
+
+
+@pytest.mark.parametrize("loss", [0.5, torch.tensor(0.5), torch.tensor([0.5])])
+def test_a_loss_is_a_number_or_a_tensor_of_one(loss):
+    assert user_code.finite(loss, "loss") == 0.5
