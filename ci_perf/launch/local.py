@@ -153,6 +153,9 @@ class LocalLauncher(TaskLauncher):
         forked = {_server_key(task): task for task in tasks if task.workload.launch == "fork"}
         if any(task.device != "cpu" for task in forked.values()):
             return
+        spare = [key for key in self._servers if key not in forked]  # the longest unused first
+        for key in spare[: max(len(spare) + len(forked) - _MOST_SERVERS, 0)]:
+            self._servers.pop(key).close()
         try:
             servers = {key: self._find_server(key, task) for key, task in forked.items()}
         except (OSError, CiPerfError):  # the launch itself says what is wrong
@@ -164,8 +167,6 @@ class LocalLauncher(TaskLauncher):
         """Return a server that was started before, or starts now. Raises OSError, CiPerfError."""
         server = self._servers.pop(key, None)
         if server is None:
-            while len(self._servers) >= _MOST_SERVERS:  # the one that was needed longest ago
-                self._servers.pop(next(iter(self._servers))).close()
             folder = self._folders.enter_context(scratch.folder())
             files.write(folder.path / TASK, task)
             protocol = task.workload.protocol
