@@ -90,9 +90,9 @@ class _RunningTest:
         self.context = contextvars.copy_context()
         held = self._pytest.switch(paths, self._cache.name, self._measure, self)
         if not isinstance(held, pytest.Session):
-            raise TestFailedError(
-                f"{' '.join(paths)}: expected tests, found pytest's exit code {int(held)}"
-            )
+            is_missing = held == pytest.ExitCode.USAGE_ERROR
+            code = "no such test" if is_missing else f"pytest's exit code {int(held)}"
+            raise TestFailedError(f"{' '.join(paths)}: expected a test, found {code}")
         self._session = held
 
     def begin(self, node: str) -> MeasuredCall:
