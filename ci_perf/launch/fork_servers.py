@@ -68,7 +68,7 @@ class ForkServer:
     def __init__(self, command: Sequence[str], *, cwd: str, environment: Mapping[str, str]) -> None:
         """Start it by a command. Raises OSError."""
         self._is_ready: bool | None = None
-        self._line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             self._process = subprocess.Popen(
                 command,
@@ -85,8 +85,8 @@ class ForkServer:
         while self._is_ready is None:
             if interrupted():
                 raise KeyboardInterrupt
-            if select.select([self._line], [], [], _POLL_S)[0]:
-                self._is_ready = self._line.recv(1) == READY_TO_FORK
+            if select.select([self.line], [], [], _POLL_S)[0]:
+                self._is_ready = self.line.recv(1) == READY_TO_FORK
         return bool(self._is_ready)
 
     def fork(self, folder: Path, cookie: Cookie) -> ForkedWorker:
@@ -95,7 +95,7 @@ class ForkServer:
         status, of_server = os.pipe()
         message = "\n".join([str(folder), cookie.variable, cookie.value])
         try:
-            socket.send_fds(self._line, [message.encode()], [of_worker, of_server])
+            socket.send_fds(self.line, [message.encode()], [of_worker, of_server])
         finally:
             os.close(of_worker)
             os.close(of_server)
@@ -103,7 +103,7 @@ class ForkServer:
 
     def close(self) -> None:
         """End it, with what it has forked."""
-        self._line.close()
+        self.line.close()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(timeout=1)
         processes.kill(self._process.pid)

@@ -14,10 +14,8 @@ import msgspec
 from ci_perf.errors import CannotWriteError, CiPerfError
 from ci_perf.launch import (
     Interrupted,
-    Outcome,
     child_environment,
     exit_status,
-    ignore,
     monitoring,
     never,
     run_task,
@@ -144,31 +142,7 @@ class LocalLauncher(TaskLauncher):
                 interrupted=interrupted,
             )
 
-    def launch(self, task: Task, interrupted: Interrupted = never) -> Outcome:
-        """See Launcher."""
-        self._prepare_forks([task], interrupted)
-        return super().launch(task, interrupted)
-
-    def launch_pair(
-        self, first: Task, second: Task, interrupted: Interrupted = never
-    ) -> tuple[Outcome, Outcome]:
-        """See Launcher."""
-        self._prepare_forks([first, second], interrupted)
-        return super().launch_pair(first, second, interrupted)
-
-    def launch_in_a_row(
-        self,
-        tasks: Sequence[Task],
-        interrupted: Interrupted = never,
-        *,
-        begin: Callable[[int], object] = ignore,
-        end: Callable[[int, Outcome], object] = ignore,
-    ) -> tuple[Outcome, ...]:
-        """See Launcher."""
-        self._prepare_forks(tasks, interrupted)
-        return super().launch_in_a_row(tasks, interrupted, begin=begin, end=end)
-
-    def _prepare_forks(self, tasks: Sequence[Task], interrupted: Interrupted) -> None:
+    def _prepare(self, tasks: Sequence[Task], interrupted: Interrupted) -> None:
         """Have a server of each of these launches ready, or none: all must be launched alike.
 
         Launches that the verdict compares as independent ones come from servers of their own: the
@@ -179,6 +153,9 @@ class LocalLauncher(TaskLauncher):
         forked = {_server_key(task): task for task in tasks if task.workload.launch == "fork"}
         if any(task.device != "cpu" for task in forked.values()):
             return
+        spare = [key for key in self._servers if key not in forked]  # the longest unused first
+        for key in spare[: max(len(spare) + len(forked) - _MOST_SERVERS, 0)]:
+            self._servers.pop(key).close()
         try:
             servers = {key: self._find_server(key, task) for key, task in forked.items()}
         except (OSError, CiPerfError):  # the launch itself says what is wrong
@@ -190,8 +167,6 @@ class LocalLauncher(TaskLauncher):
         """Return a server that was started before, or starts now. Raises OSError, CiPerfError."""
         server = self._servers.pop(key, None)
         if server is None:
-            while len(self._servers) >= _MOST_SERVERS:  # the one that was needed longest ago
-                self._servers.pop(next(iter(self._servers))).close()
             folder = self._folders.enter_context(scratch.folder())
             files.write(folder.path / TASK, task)
             protocol = task.workload.protocol
@@ -208,6 +183,8 @@ class LocalLauncher(TaskLauncher):
 
     def close(self) -> None:
         """End the processes that fork others."""
+        for server in self._servers.values():
+            server.line.close()  # so that all of them end at once
         for server in self._servers.values():
             server.close()
         self._folders.close()

@@ -138,6 +138,10 @@ class TaskLauncher(ABC):
     def _spell(self, task: Task, slot: Slot | None) -> Task:
         """Return a task with its paths as its process sees them."""
 
+    def _prepare(self, tasks: Sequence[Task], interrupted: Interrupted) -> None:
+        """Do what these launches have in common, before any of them. Raises KeyboardInterrupt."""
+        del tasks, interrupted  # mostly nothing
+
     @abstractmethod
     def _run_process(
         self, task: Task, folder: Scratch, interrupted: Interrupted, slot: Slot | None
@@ -146,6 +150,7 @@ class TaskLauncher(ABC):
 
     def launch(self, task: Task, interrupted: Interrupted = never) -> Outcome:
         """See Launcher."""
+        self._prepare([task], interrupted)
         return self._launch_in_slot(task, None, interrupted)
 
     def profile(self, task: Task, interrupted: Interrupted = never) -> StepProfile | TaskFailure:
@@ -169,6 +174,7 @@ class TaskLauncher(ABC):
         if "torchrun" in {task.workload.launch for task in tasks}:
             failure = not_started(ValueError("ranks cannot take turns with those of another task"))
             return failure, failure
+        self._prepare(tasks, interrupted)
         try:
             with child.ending_orphans():
                 of_first, of_second = turn_scheduler.schedule(
@@ -199,6 +205,7 @@ class TaskLauncher(ABC):
             outcomes.append(outcome)
             end(number, outcome)
 
+        self._prepare(tasks, interrupted)
         try:
             with child.ending_orphans():
                 turn_scheduler.schedule_in_a_row(

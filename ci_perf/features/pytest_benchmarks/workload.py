@@ -90,15 +90,17 @@ class _RunningTest:
         self.context = contextvars.copy_context()
         held = self._pytest.switch(paths, self._cache.name, self._measure, self)
         if not isinstance(held, pytest.Session):
-            raise TestFailedError(
-                f"{' '.join(paths)}: expected tests, found pytest's exit code {int(held)}"
-            )
+            self._clean()
+            is_missing = held == pytest.ExitCode.USAGE_ERROR
+            code = "no such test" if is_missing else f"pytest's exit code {int(held)}"
+            raise TestFailedError(f"{' '.join(paths)}: expected a test, found {code}")
         self._session = held
 
     def begin(self, node: str) -> MeasuredCall:
         """Run a test until it measures something. Raises TestFailedError: it does not."""
         held = self._pytest.switch(node)
         if not isinstance(held, MeasuredCall):
+            self._clean()
             code = f"pytest's exit code {int(held)}" if self._session.items else "no such test"
             raise TestFailedError(
                 f"{node}: expected a test that measures something, found {code}; its output says "
@@ -109,9 +111,12 @@ class _RunningTest:
     def end(self, result: object) -> int:
         """Let it go on with the result of what it measured; return pytest's exit code."""
         code = int(self._pytest.switch(result))
-        if os.getpid() == self._owner:
-            self._cache.cleanup()
+        self._clean()
         return code
+
+    def _clean(self) -> None:
+        if os.getpid() == self._owner:  # this process was not forked
+            self._cache.cleanup()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
