@@ -37,7 +37,7 @@ from ci_perf.system import files
 def init_command(directory: Path, action: str | None, device: str) -> None:
     """Write a suite and two workflows into this repository.
 
-    The suite runs your train.py and asv, where they are there, else an example. Existing files are
+    The suite has your benchmarks of pytest, train.py and asv, else an example. Existing files are
     named and stay as they are.
     """
     first = first_files.write(directory, action=action, device=device)

@@ -1,6 +1,7 @@
 """Write the first files of a user's repository: a suite, a workload, two workflows, .gitignore."""
 
 import itertools
+import json
 import re
 import shlex
 import tomllib
@@ -27,7 +28,12 @@ _USED = re.compile(r"OWNER/ci_perf/(\S+)@0{40} #.*")
 _TESTS = ("test_*.py", "*/test_*.py", "*/*/test_*.py")
 _BENCHMARK = re.compile(r"def test_\w+\([^)]*\bbenchmark\b|mark\.(?:codspeed_)?benchmark\b")
 _TRAINERS = ("train.py", "scripts/train.py", "tools/train.py")
-# The same as entries of a suite.
+# The same as entries of a suite. Commands are timed by the clock of the host.
+_CPU = '[suites.smoke]\ndevice = "cpu" # for commands, whatever they run on\n'
+_TESTS_ENTRY = """
+[[suites.smoke.pytest]]
+paths = {paths}
+"""
 _TRAINER_ENTRY = """
 [[suites.smoke.commands]]
 name = "train"
@@ -57,7 +63,7 @@ class FirstFiles:
 def write(directory: Path, *, action: str | None, device: str) -> FirstFiles:
     """Write the files that `directory` lacks, for runners with a GPU ("cuda") or without ("cpu").
 
-    The suite is of the commands that `directory` has, else of an example of a workload.
+    The suite is of the tests and commands that `directory` has, else of an example.
     `action` is the repository and the commit from which the workflows take ci_perf; without it no
     workflow is written. Raises UsageError, InvalidFileError and CannotWriteError.
     """
@@ -68,9 +74,10 @@ def write(directory: Path, *, action: str | None, device: str) -> FirstFiles:
         )
     templates = resources.files("ci_perf.gate") / "templates"
     texts = {}
-    if commands := _write_entries(directory):
-        device = "cpu"
-        texts[SUITE] = (templates / "commands.toml").read_text(encoding="utf-8") + commands
+    if entries := _write_entries(directory):
+        device = "cpu" if "commands]]" in entries else device
+        head = _CPU if "commands]]" in entries else "[suites.smoke]\n"
+        texts[SUITE] = f"schema_version = 1\n\n{head}{entries}"
     else:
         texts[EXAMPLE] = (templates / "example.py.template").read_text(encoding="utf-8")
         texts[SUITE] = (templates / "suite.toml").read_text(encoding="utf-8")
@@ -92,6 +99,15 @@ def write(directory: Path, *, action: str | None, device: str) -> FirstFiles:
 
 def find_ready_checks(directory: Path) -> list[str]:
     """Return options of `ci-perf check` for what can be measured as it is: tests and a trainer."""
+    paths = _find_tests(directory)
+    return [
+        *([" ".join(f"--pytest {shlex.quote(path)}" for path in paths)] if paths else []),
+        *(f"-- python {name}" for name in _find_trainers(directory)),
+    ]
+
+
+def _find_tests(directory: Path) -> list[str]:
+    """Return files with benchmarks of pytest; of many, their folders."""
     tests = [
         path.relative_to(directory)
         for pattern in _TESTS
@@ -99,11 +115,7 @@ def find_ready_checks(directory: Path) -> list[str]:
         if path.is_file() and _BENCHMARK.search(path.read_text("utf-8", errors="replace"))
     ]
     folders = sorted({path.parent for path in tests})
-    paths = tests if len(tests) <= _MOST_NAMED else folders
-    return [
-        *([" ".join(f"--pytest {shlex.quote(str(path))}" for path in paths)] if paths else []),
-        *(f"-- python {name}" for name in _find_trainers(directory)),
-    ]
+    return [str(path) for path in (tests if len(tests) <= _MOST_NAMED else folders)]
 
 
 def _find_trainers(directory: Path) -> list[str]:
@@ -111,8 +123,10 @@ def _find_trainers(directory: Path) -> list[str]:
 
 
 def _write_entries(directory: Path) -> str:
-    """Return the entries of a suite for the commands that a directory has."""
-    entries = [_TRAINER_ENTRY.format(path=path) for path in _find_trainers(directory)]
+    """Return the entries of a suite for the tests and commands that a directory has."""
+    tests = _find_tests(directory)
+    entries = [_TESTS_ENTRY.format(paths=json.dumps(tests))] if tests else []
+    entries += [_TRAINER_ENTRY.format(path=path) for path in _find_trainers(directory)]
     if (asv := directory / "asv.conf.json").is_file():
         folders = _ASV_RESULTS.findall(files.read_text(asv)) or ["results"]
         entries.append(_ASV_ENTRY.format(results=folders[0]))

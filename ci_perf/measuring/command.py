@@ -4,6 +4,7 @@ Each step is a program of its own. Its time is that of the whole command by the 
 steps that the command reports itself.
 """
 
+import functools
 import math
 import os
 import re
@@ -22,7 +23,7 @@ from ci_perf.measuring.server import Server, find_free_port
 from ci_perf.model.process import WorkerResult
 from ci_perf.model.step_report import REPORT_VARIABLE, StepReport
 from ci_perf.model.suite import parse_metric
-from ci_perf.system import files
+from ci_perf.system import files, linux
 from ci_perf.workload import Context, Workload
 
 # Of what a command prints, where it fails.
@@ -142,6 +143,7 @@ class RepeatedCommand:
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 check=False,
+                preexec_fn=functools.partial(linux.end_with_parent, os.getpid()),
             )
             output.seek(0)
             return ended.returncode, [*output]

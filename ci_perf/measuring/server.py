@@ -1,6 +1,7 @@
 """A server that a command puts load on: started once a launch, and ended with its whole group."""
 
 import contextlib
+import functools
 import os
 import shlex
 import signal
@@ -13,6 +14,8 @@ import urllib.request
 from collections import deque
 from dataclasses import dataclass, field
 from typing import IO
+
+from ci_perf.system import linux
 
 # How long it may take to end by itself, and how often its health is asked.
 _END_S = 10.0
@@ -53,6 +56,8 @@ class Server:
                 stdout=self.log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
+                # What kills this process may be a signal that nothing hears.
+                preexec_fn=functools.partial(linux.end_with_parent, os.getpid()),  # noqa: PLW1509
             )
         except OSError as error:
             raise RuntimeError(f"{self.command}: cannot be started: {error.strerror}") from None

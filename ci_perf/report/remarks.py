@@ -41,6 +41,9 @@ def _describe_change(row: Change) -> Iterator[str]:
         yield "suite.toml requires an answer"
     if row.verdict is Verdict.INCONCLUSIVE:
         yield describe_excluded(row)
+    is_unchanged_time = row.metric == phrases.STEP_TIME and row.verdict is Verdict.UNCHANGED
+    if is_unchanged_time and row.item_unit == "run" and (excluded := describe_excluded(row)):
+        yield f"{excluded} of the whole command; a step of it may have lost more"
     yield from _explain_verdict(row)
     yield from _name_signs(row)
     if row.own_file:

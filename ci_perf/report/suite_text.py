@@ -13,7 +13,7 @@ Next:
  2. Commit everything to your main branch.
 """
 _EXAMPLE = "Put a step of your own model into workloads/example.py"
-_COMMANDS = "Make the commands of workloads/suite.toml as short as they can be"
+_FOUND = "Make what workloads/suite.toml has found as short as it can be"
 _ON_GITHUB = """\
  3. On GitHub: Actions, perf-baseline, Run workflow. Your runner measures the main branch and
     opens a pull request with the first baselines. Merge it.
@@ -35,7 +35,7 @@ def next_steps(*, has_workflows: bool, has_example: bool = True, ready: Iterable
     """
     lines = [f"{' ' * 32}ci-perf check --against main {options}" for options in ready]
     before = ["Measured as it is, on a branch, without these files:", *lines, ""] if lines else []
-    first = _OWN_MODEL.format(first=_EXAMPLE if has_example else _COMMANDS)
+    first = _OWN_MODEL.format(first=_EXAMPLE if has_example else _FOUND)
     return "\n".join([*before, first + (_ON_GITHUB if has_workflows else _BY_HAND)])
 
 

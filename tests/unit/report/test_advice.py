@@ -218,6 +218,14 @@ def test_an_unchanged_time_says_that_its_workload_computes_more(metric, ratio, i
     assert said is is_said
 
 
+def test_an_unchanged_command_says_how_small_a_loss_it_would_have_seen():
+    row = a_change(ratio=1.02, item_unit="run", interval=Interval(low=1.01, high=1.034))
+
+    said = remarks.describe(row)
+
+    assert said == "no loss above 3.4 % of the whole command; a step of it may have lost more"
+
+
 # --- samples of another tool
 
 
