@@ -60,7 +60,7 @@ class Machine:
             policy=policy, alpha=share_alpha(1), prior_variance=0.0, prior_df=0.0
         )
         pairs = [self._random.gauss(effect, self._spread) for _ in range(MOST_PAIRS)]
-        outcome = calibration.confirmed(confirmation, pairs)
+        outcome = calibration.confirm_by_pairs(confirmation, pairs)
         self.sessions, self.pairs = self.sessions + 1, self.pairs + outcome.pairs
         return outcome
 

@@ -218,7 +218,7 @@ def measure_monitor(device: str) -> dict[str, Any]:
     """Time two steps with and without a monitor, in turns, in this process."""
     import torch
 
-    from ci_perf.launch.monitoring import watching
+    from ci_perf.launch.monitoring import watch_host
     from ci_perf.measuring import environment_probe
     from ci_perf.measuring.device import open_device
     from ci_perf.measuring.monitor import Marks
@@ -241,7 +241,7 @@ def measure_monitor(device: str) -> dict[str, Any]:
     def medians(hz: float) -> tuple[dict[str, float], float]:
         with tempfile.TemporaryDirectory() as name:
             folder, python = Path(name), [sys.executable, "-P"]
-            with watching(folder, described.gpus, hz, python, os.environ) as report:
+            with watch_host(folder, described.gpus, hz, python, os.environ) as report:
                 marks = Marks(folder)
                 marks.hello()
                 marks.begin()

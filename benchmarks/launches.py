@@ -32,7 +32,7 @@ print(run.duration_s, len(run.failed))
 for workload in run.measured:
     for process in workload.processes:
         phases = process.phases
-        step_s = launch_numbers.of_process(process)[metrics.STEP_TIME.name]
+        step_s = launch_numbers.find_own_numbers(process)[metrics.STEP_TIME.name]
         timing = phases.warmup_s + phases.timed_s
         print(workload.workload, step_s, phases.import_s, timing)
 """

@@ -54,7 +54,7 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9_+-]+")
 _COMMAND_FILE = Path(__file__).parent / "measuring" / "command.py"
 
 
-def shipped(name: str) -> Path:
+def find_shipped(name: str) -> Path:
     """Return the folder of this name that comes with ci-perf: "workloads" or "examples".
 
     In a wheel they lie inside the package; in a checkout at the root of the repository.
@@ -69,7 +69,7 @@ def locate(suite: str, folder: Path) -> tuple[str, Path]:
     if suite in OUTSIDE_SUITES:
         return suite.removeprefix(BUILTIN), folder
     if suite.startswith(BUILTIN):
-        return suite.removeprefix(BUILTIN), shipped("workloads")
+        return suite.removeprefix(BUILTIN), find_shipped("workloads")
     return suite, folder
 
 
@@ -157,7 +157,7 @@ def plan(
         check_selection(selection, [workload.id for workload, _ in planned], suite)
     made = Plan(
         suite=suite,
-        root=_resolved(root),
+        root=_resolve_path(root),
         selection=selection,
         tiers=suite_file.environment,
         limits=_limits(
@@ -182,7 +182,7 @@ def plan(
     )
 
 
-def screening(plan: Plan, launches: Mapping[str, int]) -> Plan:
+def plan_screening(plan: Plan, launches: Mapping[str, int]) -> Plan:
     """Return a plan that launches each workload no more often than its screen needs."""
     return msgspec.structs.replace(
         plan,
@@ -315,7 +315,7 @@ def _check_different(values: tuple[Scalar, ...], where: str) -> None:
     """Refuse two values that would give their workloads the same id."""
     seen: set[str] = set()
     for value in values:
-        if (spelled := _spelled(value)) in seen:
+        if (spelled := _spell_value(value)) in seen:
             raise InvalidFileError(
                 f"{where}: expected values that make different ids, found {spelled!r} twice"
             )
@@ -368,7 +368,7 @@ def _expand(
             yield (
                 PlannedWorkload(
                     id=identity,
-                    file=_resolved(file),
+                    file=_resolve_path(file),
                     description=describe(file),
                     parameters=parameters,
                     protocol=protocol,
@@ -414,16 +414,16 @@ def _points(matrix: Mapping[str, tuple[Scalar, ...]]) -> Iterator[dict[str, Scal
 
 def _identity(entry: Entry, point: Mapping[str, Scalar]) -> str:
     """`matmul.size=256.dtype=bf16`: readable, and safe in file names and shells."""
-    parts = [f"{key}={_spelled(value)}" for key, value in point.items()]
+    parts = [f"{key}={_spell_value(value)}" for key, value in point.items()]
     return ".".join([entry.name or entry.workload, *parts])
 
 
-def _spelled(value: Scalar) -> str:
+def _spell_value(value: Scalar) -> str:
     text = str(value).lower() if isinstance(value, bool) else str(value)
     return _UNSAFE.sub("-", text)
 
 
-def _resolved(path: Path) -> str:
+def _resolve_path(path: Path) -> str:
     """Return the whole path. A circle of links is left for the run to report."""
     whole = os.path.realpath(path)
     try:
@@ -444,18 +444,20 @@ def _limits(
     spec = suite_file.suites[name]
     default = defaults.default
     for where, table in (("$", suite_file.limits), (f"$.suites.{name}", spec.limits)):
-        default = _changed(default, table, f"{path}: {where}.limits")
+        default = _change_limits(default, table, f"{path}: {where}.limits")
     return Limits(
         default=default,
         workloads={
-            workload.id: _changed(default, entry.limits, f"{path}: the limits of {workload.id}")
+            workload.id: _change_limits(
+                default, entry.limits, f"{path}: the limits of {workload.id}"
+            )
             for workload, entry in planned
         },
         trimmed=defaults.trimmed,
     )
 
 
-def _changed(
+def _change_limits(
     before: Mapping[str, Limit], entries: Mapping[str, LimitEntry], where: str
 ) -> dict[str, Limit]:
     """Apply a table of limits; of each, what it does not name stays."""

@@ -14,7 +14,7 @@ PhaseMaker = Callable[[str], contextlib.AbstractContextManager[None]]
 _UNWATCHED = contextlib.nullcontext()
 
 
-def unwatched(name: str) -> contextlib.AbstractContextManager[None]:
+def enter_unwatched(name: str) -> contextlib.AbstractContextManager[None]:
     """Enter a named phase of a step that nobody is watching: as good as nothing."""
     del name
     return _UNWATCHED
@@ -40,7 +40,7 @@ class Context:
     data_dir: str
     rank: int = 0
     world_size: int = 1
-    phase: PhaseMaker = unwatched
+    phase: PhaseMaker = enter_unwatched
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

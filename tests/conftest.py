@@ -143,7 +143,9 @@ def pytest_runtest_call() -> Generator[None]:
         yield
     except BaseException:
         # pytest sets this variable; whatever fixtures have started carries another value.
-        for pid in processes.carrying("PYTEST_CURRENT_TEST", os.environ["PYTEST_CURRENT_TEST"]):
+        for pid in processes.find_carrying(
+            "PYTEST_CURRENT_TEST", os.environ["PYTEST_CURRENT_TEST"]
+        ):
             if pid != os.getpid():
                 processes.kill(pid)
         raise

@@ -103,7 +103,7 @@ def undecided(history, head, limits=None):
     """Whom another pair may decide, and how many suspects there are."""
     before = a_history(*history) if history else no_history(head)
     known = limits or Limits(default=default_limits())
-    names, suspects = judge.undecided(
+    names, suspects = judge.find_undecided(
         before, summarise.run(head, label=""), limits=known, tiers=Tiers()
     )
     return tuple(names), suspects

@@ -86,7 +86,7 @@ class Launch:
 
     def run(self, command=None, *, timeout_s=120.0, slot=None):
         """Run to the end or the time limit, as a launcher does; `slot` may have a clock."""
-        with child.ending_orphans() if slot else contextlib.nullcontext():
+        with child.end_orphans() if slot else contextlib.nullcontext():
             return child.run(
                 command or self.command(),
                 cwd=str(self.modules),

@@ -94,7 +94,7 @@ class SlurmCluster:
         daemon = self._daemons.pop(node)
         daemon.kill()
         daemon.wait()
-        jobs = processes.carrying("SLURMD_NODENAME", node)
+        jobs = processes.find_carrying("SLURMD_NODENAME", node)
         watchers = {process.parent for process in processes.below(1) if process.pid in jobs} - {
             *jobs,
             1,

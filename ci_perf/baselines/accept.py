@@ -105,7 +105,7 @@ def prepare(
         raise UsageError(
             f"--reason: expected at most {MAX_REASON_CHARS} characters, found {len(reason)}"
         )
-    chosen = _chosen(run, tuple(workloads))
+    chosen = _choose_workloads(run, tuple(workloads))
     rows = _by_workload(comparison)
     _refuse_invalid(run)
     _refuse_future(run, now())
@@ -152,7 +152,7 @@ def write(root: Path, accepted: Sequence[Acceptance]) -> None:
                 layout.write_program(layout.program_file(file), acceptance.program)
 
 
-def _chosen(run: Run, names: tuple[str, ...]) -> list[Measured]:
+def _choose_workloads(run: Run, names: tuple[str, ...]) -> list[Measured]:
     known = [w.workload for w in run.measured] + [f.workload for f in run.failed]
     for name in names:
         if not any(is_selected(workload, (name,)) for workload in known):
@@ -223,7 +223,7 @@ def _shares(run: Run) -> Iterator[tuple[str, float]]:
     seen = {
         "tasks waited for a CPU": [host.cpu_pressure for host in alone],
         "tasks waited for memory": [host.memory_pressure for host in hosts],
-        "the CPU quota took": [_throttled(host) for host in hosts],
+        "the CPU quota took": [_find_throttled_share(host) for host in hosts],
     }
     for what, shares in seen.items():
         known = [share for share in shares if share is not None]
@@ -239,7 +239,7 @@ def _hosts(run: Run, *, world_size: int | None = None) -> Iterator[HostEvidence]
                     yield process.evidence.host
 
 
-def _throttled(host: HostEvidence) -> float | None:
+def _find_throttled_share(host: HostEvidence) -> float | None:
     if host.throttled_s is None or not host.wall_s:
         return None
     return host.throttled_s / host.wall_s
@@ -292,7 +292,7 @@ def _accept_one(
 ) -> Acceptance:
     path = layout.path(root, run.environment.hard, run.suite, workload.workload)
     before = layout.read(path) if path.exists() else None
-    moved = _with_followers([name for row in rows if (name := _moved(row, mode))], rows)
+    moved = _with_followers([name for row in rows if (name := _find_moved_metric(row, mode))], rows)
     action = _action(before, run, rows, moved, mode)
     history = before.sessions if before and action in _JOINS else ()
     began = tuple(sorted(moved)) if action in _JOINS else ()
@@ -335,10 +335,10 @@ def _asks_for_it(row: Row) -> bool:
     """Whether a row that gates shows that the baseline no longer describes this run."""
     if isinstance(row, Uncompared) and row.verdict is Verdict.NEW:
         return True  # it gets its first number
-    return row.gate and bool(_moved(row, Mode.KEEP))
+    return row.gate and bool(_find_moved_metric(row, Mode.KEEP))
 
 
-def _moved(row: Row, mode: Mode) -> str:
+def _find_moved_metric(row: Row, mode: Mode) -> str:
     """Return the metric whose old values describe another speed than this run's; else nothing.
 
     A suspected change counts where a person says "this is the new baseline". Where sessions are
@@ -385,11 +385,11 @@ def _session(run: Run, workload: Measured, reason: str, epochs: dict[str, int]) 
         epochs=epochs,
         tool_version=run.tool.version,
         soft=session.soft,
-        canaries=layout.rounded(canaries.readings(session.canaries)),
+        canaries=layout.round_numbers(canaries.readings(session.canaries)),
         fingerprint=_fingerprint(workload),
         processes=tuple(
-            layout.rounded(process_numbers)
-            for process_numbers in launch_numbers.of_workload(workload, run)
+            layout.round_numbers(process_numbers)
+            for process_numbers in launch_numbers.list_workload_numbers(workload, run)
         ),
     )
 
@@ -398,7 +398,7 @@ def _fingerprint(workload: Measured) -> Fingerprint | None:
     """Return the first process's fingerprint; `None` where the workload computes no numbers."""
     fingerprints = (process.fingerprint for process in workload.processes)
     first = next(filter(comparability.numeric_values, fingerprints), None)
-    return layout.rounded_fingerprint(first) if first else None
+    return layout.round_fingerprint(first) if first else None
 
 
 def _baseline(run: Run, workload: Measured, history: tuple[RecordedSession, ...]) -> Baseline:

@@ -170,7 +170,7 @@ def headline(baseline: Baseline) -> Numbers:
     judged = metric_values.find_judged(baseline.sessions)
     sessions = {metric: _current(baseline, metric.name) for metric in judged}
     return {
-        metric.name: _rounded(
+        metric.name: _round_number(
             metric.name, metric_values.centre(metric.kind, values), HEADLINE_DIGITS
         )
         for metric, values in sorted(sessions.items(), key=lambda item: item[0].name)
@@ -188,13 +188,13 @@ def newest_sessions(history: Iterable[RecordedSession]) -> tuple[RecordedSession
     return tuple(sorted(history, key=_age))[-MAX_SESSIONS:]
 
 
-def rounded(numbers: Numbers) -> Numbers:
+def round_numbers(numbers: Numbers) -> Numbers:
     """Round to the digits that a baseline keeps; what is judged comes first."""
     ordered = sorted(numbers.items(), key=lambda item: (item[0] in _RECORDED, item[0]))
-    return {name: _rounded(name, value, PROCESS_DIGITS) for name, value in ordered}
+    return {name: _round_number(name, value, PROCESS_DIGITS) for name, value in ordered}
 
 
-def rounded_fingerprint(fingerprint: Fingerprint) -> Fingerprint:
+def round_fingerprint(fingerprint: Fingerprint) -> Fingerprint:
     """Round to the digits that a number in fp32 has."""
     return msgspec.structs.replace(
         fingerprint,
@@ -263,7 +263,7 @@ def _nearest(root: Path, own: Path) -> Path | None:
 
 def _current(baseline: Baseline, name: str) -> list[list[float]]:
     return [
-        metric_values.of_session(session, name)
+        metric_values.list_session_values(session, name)
         for session in metric_values.current_sessions(baseline.sessions, name)
     ]
 
@@ -310,7 +310,7 @@ def _check_range(value: float, where: str, *, zero: bool) -> None:
         raise InvalidFileError(f"{where}: expected {expected}, found {value}")
 
 
-def _rounded(name: str, value: float, digits: int) -> float:
+def _round_number(name: str, value: float, digits: int) -> float:
     """Round to significant digits; what is counted keeps them all where it is larger."""
     known = metrics.find_metric(name)
     if value == 0 or (known and known.unit in _WHOLE and value >= 10**digits):

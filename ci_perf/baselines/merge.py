@@ -103,7 +103,7 @@ def _conflict(base: Baseline | None, ours: Baseline, theirs: Baseline) -> str:
     edited = [run for run in mine if run in other and mine[run] != other[run]]
     if edited:
         return f"expected the same numbers of run {edited[0]} on both sides, found others"
-    return _moved_apart(base, ours, theirs)
+    return _name_conflicts(base, ours, theirs)
 
 
 def _gone(base: Baseline, side: Baseline) -> str:
@@ -115,7 +115,7 @@ def _gone(base: Baseline, side: Baseline) -> str:
     return "" if had_no_room or not gone else gone[0]
 
 
-def _moved_apart(base: Baseline | None, ours: Baseline, theirs: Baseline) -> str:
+def _name_conflicts(base: Baseline | None, ours: Baseline, theirs: Baseline) -> str:
     """Say which metrics both sides changed: those whose next epoch two different runs began."""
     names = {name for session in (*ours.sessions, *theirs.sessions) for name in session.epochs}
     known = _openers(base.sessions, names) if base else {}

@@ -22,7 +22,7 @@ def baselines(root: Path, machine: Machine, suite: str) -> Summary:
     return _side(root, layout.read_all(root, machine, suite), machine, suite)
 
 
-def of_base(
+def read_base_summary(
     base: Path, head: Path, machine: Machine, suite: str, accepted: Mapping[str, Collection[str]]
 ) -> Summary:
     """Read the baselines of the base, with the sessions by which the head has `accepted` metrics.
@@ -102,7 +102,7 @@ def subject(baseline: Baseline) -> Subject:
     )
 
 
-def accepted_since(
+def find_accepted_since(
     root: Path, base: Path, machine: Machine, suite: str
 ) -> dict[str, tuple[str, ...]]:
     """Name the metrics, by workload, for which `root` has accepted a change since `base`.
@@ -114,7 +114,7 @@ def accepted_since(
     for after in layout.read_all(root, machine, suite):
         if is_same(after.machine, machine):
             before = _read(layout.path(base, machine, suite, after.workload))
-            if names := _accepted(before, after):
+            if names := _find_accepted(before, after):
                 accepted[after.workload] = names
     return accepted
 
@@ -146,7 +146,7 @@ def edit(path: str, before: Baseline | None, after: Baseline | None) -> Baseline
         path=path,
         before=before.headline if before else {},
         after=after.headline if after else {},
-        accepted=_accepted(before, after) if after else (),
+        accepted=_find_accepted(before, after) if after else (),
         reason=newest.reason if newest and is_added else "",
     )
 
@@ -165,7 +165,7 @@ def _read(file: Path) -> Baseline | None:
         return None
 
 
-def _accepted(before: Baseline | None, after: Baseline) -> tuple[str, ...]:
+def _find_accepted(before: Baseline | None, after: Baseline) -> tuple[str, ...]:
     known = {session.run for session in before.sessions} if before else set()
     judged = metric_values.find_judged(after.sessions)
     names = (*(metric.name for metric in judged), metrics.FINGERPRINT)

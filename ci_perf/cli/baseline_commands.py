@@ -77,7 +77,7 @@ def accept_command(
         patch=patch,
         notify=console.say,
     )
-    console.emit(accept_help.result(map(accept.described, accepted)), output=None)
+    console.emit(accept_help.result(map(accept.describe_acceptance, accepted)), output=None)
     if any(acceptance.action is not Action.KEPT for acceptance in accepted):
         console.say(f"next: {_next_step(baselines, patch)}")
 

@@ -40,7 +40,7 @@ def say_error(error: CiPerfError) -> None:
     """Tell the person what went wrong, with what a child process has printed."""
     from ci_perf.report import escape
 
-    say("\n".join([f"error: {error}", *escape.quoted(error.output)]))
+    say("\n".join([f"error: {error}", *escape.quote_lines(error.output)]))
 
 
 def in_color() -> bool:
@@ -99,8 +99,8 @@ def prepare() -> None:
             # The lowest free number is taken: a file of ours must never become stdout.
             os.open(os.devnull, os.O_RDWR)
     sys.stdin = sys.stdin or os.fdopen(0, "r", closefd=False)
-    sys.stdout = _unfailing(sys.stdout or os.fdopen(1, "w", closefd=False))
-    sys.stderr = _unfailing(sys.stderr or os.fdopen(2, "w", closefd=False))
+    sys.stdout = _make_unfailing(sys.stdout or os.fdopen(1, "w", closefd=False))
+    sys.stderr = _make_unfailing(sys.stderr or os.fdopen(2, "w", closefd=False))
 
 
 def failure_of_stdout() -> OSError | None:
@@ -110,7 +110,7 @@ def failure_of_stdout() -> OSError | None:
     return None if isinstance(failure, BrokenPipeError) else failure
 
 
-def _unfailing(stream: TextIO) -> TextIO:
+def _make_unfailing(stream: TextIO) -> TextIO:
     if not isinstance(stream, io.TextIOWrapper):
         return stream  # somebody's own stream, in a notebook or a test
     encoding, buffered = stream.encoding, stream.line_buffering

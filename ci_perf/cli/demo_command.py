@@ -19,6 +19,6 @@ from ci_perf.cli.main import COMMANDS
 @click.argument("runner", nargs=-1, type=click.UNPROCESSED, metavar="[--runner KIND ...]")
 def demo_command(keep: Path | None, runner: tuple[str, ...]) -> int:
     """Play the script that ships with the examples."""
-    script = runpy.run_path(str(suite.shipped("examples") / "demo.py"))
+    script = runpy.run_path(str(suite.find_shipped("examples") / "demo.py"))
     code: int = script["main"](keep and keep.absolute(), runner)
     return code

@@ -162,7 +162,7 @@ def show(
 def _warn(text: str, *, is_on_github: bool) -> None:
     """Show a warning where a person sees it: on the page of the run, if there is one."""
     if is_on_github:
-        click.echo(actions.warning(escape.clean(text, limit=_MAX_PROBLEM_CHARS)), err=True)
+        click.echo(actions.spell_warning(escape.clean(text, limit=_MAX_PROBLEM_CHARS)), err=True)
     else:
         console.say(f"warning: {text}")
 

@@ -84,7 +84,7 @@ def _show_side_by_side(
     if form in {"csv", "parquet"}:
         from ci_perf.report import frame
 
-        reports.emit_frame(frame.of_runs(*(files.read(run, Run) for run in runs)), form, target)
+        reports.emit_frame(frame.frame_runs(*(files.read(run, Run) for run in runs)), form, target)
     else:
         reports.emit_page(page, form, target)
     return ExitCode.OK

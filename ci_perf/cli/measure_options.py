@@ -99,11 +99,11 @@ def _reader(read: Callable[[str | None, str], Any]) -> Callable[..., Any]:
 
 
 def runner(command: _Command) -> _Command:
-    """Add the options that say where processes run; `chosen_runner` reads them."""
+    """Add the options that say where processes run; `choose_runner` reads them."""
     return _with(command, _RUNNER)
 
 
-def measuring(
+def add_measure_options(
     *names: str, select: bool = True, **others: Mapping[str, Any]
 ) -> Callable[[_Command], _Command]:
     """Add the options of a command that plans a suite, and those of the fields ``names``.
@@ -120,7 +120,7 @@ def measuring(
             values = {name: said.pop(_find_parameter(name)) for name in fields}
             if select:
                 values["select"] = said.pop("names")
-            values["runner"] = chosen_runner(said.pop("runner"), said.pop("container"))
+            values["runner"] = choose_runner(said.pop("runner"), said.pop("container"))
             return command(measuring=values, **said)
 
         decorated: Any = runner(call)
@@ -139,7 +139,7 @@ def _find_parameter(name: str) -> str:
     return str(flag).removeprefix("--").replace("-", "_")
 
 
-def chosen_runner(kind: str, container: tuple[str, ...]) -> Runner:
+def choose_runner(kind: str, container: tuple[str, ...]) -> Runner:
     """Return what the options of `runner` say. Raises UsageError: a value that fits no container.
 
     What only a container could obey is refused without one. The variable may say it: it is for all

@@ -18,7 +18,7 @@ from ci_perf.system import files
 
 
 @click.command("run")
-@measure_options.measuring(*measure_options.CHECKING)
+@measure_options.add_measure_options(*measure_options.CHECKING)
 @options.run_output(default="run.json")
 def run_command(*, measuring: dict[str, Any], output: Path) -> ExitCode:
     """Measure the workloads of a suite and write run.json.
@@ -65,7 +65,7 @@ def _add_sources(command: Any) -> Any:  # noqa: ANN401  what click decorates
 
 
 @click.command("check", cls=_CommandAtEnd, options_metavar="[OPTIONS]")
-@measure_options.measuring(*measure_options.CHECKING)
+@measure_options.add_measure_options(*measure_options.CHECKING)
 @_add_sources
 @click.option(
     "--metric",
@@ -162,7 +162,7 @@ def check_command(
 
 
 @click.command("list")
-@measure_options.measuring()
+@measure_options.add_measure_options()
 @click.option(
     "--against",
     metavar="REF",

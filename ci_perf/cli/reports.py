@@ -49,7 +49,7 @@ def emit_comparison(comparison: Comparison, form: str | None, target: Path | Non
     if form in {"csv", "parquet"}:
         from ci_perf.report import frame
 
-        emit_frame(frame.of_comparison(comparison), form, target)
+        emit_frame(frame.frame_comparison(comparison), form, target)
     elif form == "json":
         console.emit(codec.encode(comparison), output=target)
     elif form == "terminal":

@@ -41,7 +41,9 @@ def init_command(directory: Path, action: str | None, device: str) -> None:
     named and stay as they are.
     """
     first = first_files.write(directory, action=action, device=device)
-    console.emit(suite_text.written(map(str, first.written), map(str, first.kept)), output=None)
+    console.emit(
+        suite_text.describe_written(map(str, first.written), map(str, first.kept)), output=None
+    )
     has_example = first_files.EXAMPLE in {*first.written, *first.kept}
     _advise(directory.resolve(), has_workflows=action is not None, has_example=has_example)
 

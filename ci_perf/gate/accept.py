@@ -81,7 +81,7 @@ def accept(
     return accepted
 
 
-def described(acceptance: Acceptance, path: str = "") -> Accepted:
+def describe_acceptance(acceptance: Acceptance, path: str = "") -> Accepted:
     """Return what the report tells of it; `path` where the file has another name there."""
     return Accepted(
         action=acceptance.action.value,
@@ -106,8 +106,8 @@ def _say_why_none(run: Run, options: AcceptOptions, notify: Notify) -> None:
     same = [each for each in run.same if is_selected(each.workload, options.select)]
     if same:
         notify(
-            f"note: {units.numbered(len(same), 'workload')} not launched, because base and head "
-            "run the same program; an existing baseline stays valid. To record new numbers, "
+            f"note: {units.render_count(len(same), 'workload')} not launched, because base and "
+            "head run the same program; an existing baseline stays valid. To record new numbers, "
             "measure with --all"
         )
 
@@ -134,7 +134,7 @@ def write_patch(file: Path, accepted: Iterable[Acceptance], *, root: Path) -> bo
     parts = [
         _patch_of(path, text, top)
         for acceptance in changed
-        for path, text in _written_files(acceptance)
+        for path, text in _list_written_files(acceptance)
     ]
     parts = [part for part in parts if part]
     if parts:
@@ -142,7 +142,7 @@ def write_patch(file: Path, accepted: Iterable[Acceptance], *, root: Path) -> bo
     return bool(parts)
 
 
-def _written_files(acceptance: Acceptance) -> Iterator[tuple[Path, str]]:
+def _list_written_files(acceptance: Acceptance) -> Iterator[tuple[Path, str]]:
     """Yield each file with its text; an empty one is removed."""
     if acceptance.action is Action.REMOVED:
         yield from ((acceptance.path, ""), (layout.program_file(acceptance.path), ""))
@@ -169,7 +169,7 @@ def _patch_of(path: Path, text: str, top: Path) -> str:
         (f"b/{name}{tab}" if after else "/dev/null"),
     )
     body = difflib.unified_diff(before, after, old, new)
-    return "".join([*head, *_ended(body)])
+    return "".join([*head, *_end_lines(body)])
 
 
 def _lines(text: str) -> list[str]:
@@ -178,7 +178,7 @@ def _lines(text: str) -> list[str]:
     return [f"{part}\n" for part in parts[:-1]] + ([parts[-1]] if parts[-1] else [])
 
 
-def _ended(lines: Iterable[str]) -> Iterator[str]:
+def _end_lines(lines: Iterable[str]) -> Iterator[str]:
     for line in lines:
         yield line if line.endswith("\n") else f"{line}\n{_NO_END}"
 

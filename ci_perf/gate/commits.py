@@ -171,7 +171,7 @@ class CommitPrograms:
     def _planned(self, position: int, machine: MachineDescription) -> Plan:
         """Plan as a session on this machine does: a record holds for its settings alone."""
         baselines = Path(self.options.root, self.options.baselines)
-        return session.completed(self.plan(position), baselines, machine)
+        return session.complete_plan(self.plan(position), baselines, machine)
 
     def _tree(self, position: int) -> Tree:
         if position not in self._trees:

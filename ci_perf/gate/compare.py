@@ -14,7 +14,7 @@ from ci_perf.gate import Notify, commit_suite, own_gate
 from ci_perf.gate.commit_suite import RepositoryFolders
 from ci_perf.judging import gate_changes, suite_rules, summarise
 from ci_perf.judging.compare import compare as compare_summaries
-from ci_perf.judging.compare import first_launches, undecided
+from ci_perf.judging.compare import find_undecided, first_launches
 from ci_perf.judging.policy import limits_on
 from ci_perf.model.comparison import Comparison
 from ci_perf.model.environment import Machine
@@ -94,9 +94,9 @@ def basis(
             )
             accepted: dict[str, tuple[str, ...]] = {}
             if before.is_dir():
-                accepted = summaries.accepted_since(baselines, before, machine, name)
+                accepted = summaries.find_accepted_since(baselines, before, machine, name)
             return Basis(
-                history=summaries.of_base(before, baselines, machine, name, accepted),
+                history=summaries.read_base_summary(before, baselines, machine, name, accepted),
                 rules=own.under(plan) if plan else own,
                 accepted=accepted,
                 edits=summaries.edits(before, baselines, name),
@@ -133,14 +133,14 @@ class BaselineJudge:
         basis = self._read(run.environment.hard, run.suite)
         head = summarise.run(run, label="")
         rules = basis.rules
-        return undecided(
+        return find_undecided(
             basis.history, head, limits=rules.limits, tiers=rules.tiers, sharing=self._sharing
         )
 
     def verdict(self, run: Run) -> Comparison:
         """See PairJudge."""
         basis = self._read(run.environment.hard, run.suite)
-        return _compared(basis.history, summarise.run(run, label=""), basis.rules)
+        return _compare_sides(basis.history, summarise.run(run, label=""), basis.rules)
 
     def accepted(self, run: Run) -> dict[str, tuple[str, ...]]:
         """See PairJudge."""
@@ -157,7 +157,7 @@ class BaselineJudge:
 def against_baselines(run: Run, root: Path, *, label: str, rules: Rules) -> Comparison:
     """Judge `run` against the baselines of its machine and suite below `root`."""
     committed = summaries.baselines(root, run.environment.hard, run.suite)
-    return _compared(committed, summarise.run(run, label=label), rules)
+    return _compare_sides(committed, summarise.run(run, label=label), rules)
 
 
 def with_baselines(
@@ -165,7 +165,7 @@ def with_baselines(
 ) -> Comparison:
     """Judge `run` against the baselines, by the limits of suite.toml: see `basis`."""
     by = basis_of(run, folders, notify=notify)
-    comparison = _compared(by.history, summarise.run(run, label=label), by.rules.of(fail_on))
+    comparison = _compare_sides(by.history, summarise.run(run, label=label), by.rules.of(fail_on))
     if by.base is None:
         return comparison
     return own_gate.note(
@@ -231,7 +231,7 @@ def _against_run(
             f"{how.source.commit}, and {base_label} is of {before.source.commit}"
         )
         after = msgspec.structs.replace(after, interleaved=None, paired=())
-    return _compared(
+    return _compare_sides(
         summarise.run(before, label=base_label),
         summarise.run(after, label=head_label),
         rules(folder, after.suite, machine=after.environment.hard, notify=notify).of(fail_on),
@@ -271,7 +271,7 @@ def rules(
     return Rules(limits=plan.limits, tiers=plan.tiers, fail_on=plan.fail_on)
 
 
-def _compared(base: Summary, head: Summary, rules: Rules) -> Comparison:
+def _compare_sides(base: Summary, head: Summary, rules: Rules) -> Comparison:
     orphans = _find_orphans(base, head, rules)
     left = tuple(each for each in base.subjects if each.workload not in orphans)
     comparison = compare_summaries(

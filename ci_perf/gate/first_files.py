@@ -84,7 +84,7 @@ def write(directory: Path, *, action: str | None, device: str) -> FirstFiles:
     if any(directory.glob("src/*/__init__.py")):
         texts[SUITE] = texts[SUITE].replace("\n", '\npython_path = ["src"]\n', 1)
     for path in WORKFLOWS if used else ():
-        template = (suite.shipped("examples") / "workflows" / path.name).read_text("utf-8")
+        template = (suite.find_shipped("examples") / "workflows" / path.name).read_text("utf-8")
         text = template.replace("device: cuda", f"device: {device}")
         text = _USED.sub(rf"{used[1]}/\1@{used[2]}", text) if used else text
         texts[path] = _INSTALL.sub(lambda _: _install(directory), text)

@@ -88,9 +88,9 @@ def measure_plan(
     identity = session.new_identity()
     device = plan.device if options.device == "auto" else options.device
     # An interrupt ends the measuring in its own way; one that comes later finds the run written.
-    with launching(plan, options, identity, notify) as (ending, checkout, launcher):
+    with open_launcher(plan, options, identity, notify) as (ending, checkout, launcher):
         base = set_up(plan, checkout, launcher, ending, notify)
-        with followed(listener):
+        with tell_listener(listener):
             ending.check()  # what came until here, nobody else has heard
             if plan.tests:
                 machine = session.describe(plan, launcher, device, ending)
@@ -164,7 +164,7 @@ def _is_number(value: object) -> bool:
 
 
 @contextlib.contextmanager
-def followed(listener: Listener) -> Iterator[None]:
+def tell_listener(listener: Listener) -> Iterator[None]:
     """Tell a listener when a session begins and ends."""
     listener.began()
     try:
@@ -174,7 +174,7 @@ def followed(listener: Listener) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def launching(
+def open_launcher(
     plan: Plan, options: MeasureOptions, identity: str, notify: Notify
 ) -> Iterator[tuple[Interrupts, Checkout | None, Launcher]]:
     """Provide what hears of an interrupt, the base that is asked for, and what launches processes.
@@ -182,7 +182,7 @@ def launching(
     Raises CiPerfError, KeyboardInterrupt.
     """
     with contextlib.ExitStack() as stack:
-        ending = stack.enter_context(signals.noted())
+        ending = stack.enter_context(signals.note_signals())
         checkout = None
         if options.against is not None:
             has_setup = bool(plan.setup.command)

@@ -250,7 +250,7 @@ def add_to_summary(path: Path, text: str) -> None:
     _append(path, text.rstrip("\n") + "\n")
 
 
-def warning(text: str) -> str:
+def spell_warning(text: str) -> str:
     """Spell a command by which the runner shows `text` on the page of the run."""
     escaped = text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
     return f"::warning title=ci-perf::{escaped}"

@@ -94,9 +94,9 @@ def unpack_file(
             entry = _only(opened, name, where)
             return _read(opened, entry, f"{where}: {name}", max_file_bytes)
     except (zipfile.BadZipFile, EOFError, NotImplementedError, OSError, zlib.error) as error:
-        raise _damaged(where, str(error)) from None
+        raise _damage_error(where, str(error)) from None
     except (UnicodeError, ValueError, struct.error):
-        raise _damaged(where, "impossible names or sizes") from None
+        raise _damage_error(where, "impossible names or sizes") from None
 
 
 def _newest(client: Client, run: int, name: str) -> _Artifact:
@@ -143,7 +143,7 @@ def _check_list(archive: bytes, where: str) -> None:
     """Check the length of the list of files before anything reads it."""
     start = archive.rfind(_END, -(_END_BYTES + _MAX_COMMENT_BYTES))
     if start < 0 or len(archive) < start + _END_BYTES:
-        raise _damaged(where, "no end of an archive")
+        raise _damage_error(where, "no end of an archive")
     (list_bytes,) = struct.unpack_from("<L", archive, start + 12)
     locator = archive[max(0, start - _LOCATOR_BYTES) : start]
     if list_bytes > _MAX_LIST_BYTES or locator.startswith(_END_OF_LARGE):
@@ -180,7 +180,7 @@ def _too_large(where: str, limit: int) -> InvalidFileError:
     return InvalidFileError(f"{where}: expected at most {limit // 2**20} MiB, found more")
 
 
-def _damaged(where: str, found: str) -> InvalidFileError:
+def _damage_error(where: str, found: str) -> InvalidFileError:
     return InvalidFileError(
         f"{where}: expected a zip archive, found a damaged one ({found}); was it cut off?"
     )

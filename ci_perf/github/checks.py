@@ -71,7 +71,7 @@ def put_check(client: Client, sha: str, check: CheckRun) -> str:
             batch, annotations = annotations[:_MAX_ANNOTATIONS], annotations[_MAX_ANNOTATIONS:]
             client.change(path, {"output": _output(check, batch)}, what=_what(check))
     finally:
-        client.change(path, _completed(check, annotations), what=_what(check))
+        client.change(path, _build_completed(check, annotations), what=_what(check))
     return made.html_url or ""
 
 
@@ -118,7 +118,7 @@ def _find(client: Client, sha: str, check: CheckRun) -> Resource | None:
     return None
 
 
-def _completed(check: CheckRun, annotations: list[dict[str, Any]]) -> dict[str, Any]:
+def _build_completed(check: CheckRun, annotations: list[dict[str, Any]]) -> dict[str, Any]:
     return {
         "status": "completed",
         "conclusion": check.conclusion.value,

@@ -195,7 +195,7 @@ class Client:
     def query(self, document: str, kind: type[T], *, what: str, **variables: object) -> T:
         """Send a GraphQL query or mutation, once."""
         asked = {"query": document, "variables": dict(variables)}
-        with _naming(what):
+        with _convert_errors(what):
             _, data = self._requester.requestJsonAndCheck(
                 "POST", self._requester.graphql_url, input=asked
             )
@@ -211,7 +211,7 @@ class Client:
         from requests.adapters import HTTPAdapter
 
         url = f"{self._access.api_url.rstrip('/')}/repos/{self.owner}/{self.name}{path}"
-        with _naming(what), requests.Session() as session:
+        with _convert_errors(what), requests.Session() as session:
             session.mount("https://", HTTPAdapter(max_retries=_make_retry()))
             session.mount("http://", HTTPAdapter(max_retries=_make_retry()))
             session.headers["User-Agent"] = _USER_AGENT
@@ -237,7 +237,7 @@ class Client:
         body: dict[str, Any] | None = None,
     ) -> T:
         url = f"/repos/{self.owner}/{self.name}{path}"
-        with _naming(what):
+        with _convert_errors(what):
             _, data = self._requester.requestJsonAndCheck(verb, url, parameters, input=body)
         return _convert(data, kind, what)
 
@@ -337,7 +337,7 @@ def _sign_with(token: str) -> "Callable[[PreparedRequest], PreparedRequest]":
 
 
 @contextlib.contextmanager
-def _naming(what: str) -> Iterator[None]:
+def _convert_errors(what: str) -> Iterator[None]:
     """Convert failures of PyGithub and requests; any other one is a bug of ours."""
     try:
         yield
@@ -366,7 +366,7 @@ def convert_failure(error: Exception, what: str) -> GithubError | None:
     elif isinstance(error, json.JSONDecodeError):
         answer = "an answer that was cut off"
     if answer:
-        return _unanswered(what, answer)
+        return _build_unanswered_error(what, answer)
     # PyGithub asserts that an address is of the configured host, or says that it is not.
     if isinstance(error, AssertionError) or str(error).startswith("Github server redirected"):
         return GithubError(f"{what}: GitHub led to another host")
@@ -382,11 +382,11 @@ def _convert_answer(error: Any, what: str) -> GithubError:  # noqa: ANN401  Gith
     if status == 429 or (status == 403 and (is_empty or _LIMITED.search(message))):
         return GithubError(f"{said}: too many requests; later jobs will report again", status=429)
     if status < 400 or status >= 500:
-        return _unanswered(what, f"{status}{detail}", status)
+        return _build_unanswered_error(what, f"{status}{detail}", status)
     return GithubError(said + _CURES.get(status, ""), status=status)
 
 
-def _unanswered(what: str, answer: str, status: int = 0) -> GithubError:
+def _build_unanswered_error(what: str, answer: str, status: int = 0) -> GithubError:
     return GithubError(
         f"{what}: expected an answer of GitHub, found {answer}; is GitHub available and reachable?",
         status=status,

@@ -80,7 +80,7 @@ def read_blob(client: Client, sha: str, *, what: str) -> bytes:
     """Return the content of one file. Raises GithubError and InvalidFileError."""
     if not _BLOB_SHA.fullmatch(sha):
         raise InvalidFileError(f"{what}: expected a file that GitHub keeps, found none")
-    return _decoded(client.get(f"/git/blobs/{sha}", _Blob, what=what), what)
+    return _decode_blob(client.get(f"/git/blobs/{sha}", _Blob, what=what), what)
 
 
 def commit(client: Client, pull: PullRequest, files: Mapping[str, bytes], *, message: str) -> str:
@@ -113,7 +113,7 @@ def commit(client: Client, pull: PullRequest, files: Mapping[str, bytes], *, mes
     return made.create_commit_on_branch.commit.oid
 
 
-def _decoded(blob: _Blob, what: str) -> bytes:
+def _decode_blob(blob: _Blob, what: str) -> bytes:
     if blob.encoding != "base64" or (blob.size or 0) > _MAX_FILE_BYTES:
         raise InvalidFileError(
             f"{what}: expected at most {_MAX_FILE_BYTES // 2**20} MiB, found more"

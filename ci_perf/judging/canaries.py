@@ -55,7 +55,7 @@ def judge(pairs: Sequence[tuple[Subject, Subject]], limits: Limits) -> tuple[Rea
     told: dict[tuple[str, str], list[str]] = {}
     for base, head in pairs:
         limit = limits.of(head.workload).get(CANARY)
-        detail = _moved(base.sessions, head.sessions[-1], limit) if limit else ""
+        detail = _describe_moved(base.sessions, head.sessions[-1], limit) if limit else ""
         if limit and detail:
             code = CODE if limit.gate else CODE_WITHOUT_GATE
             told.setdefault((code, detail), []).append(head.workload)
@@ -66,7 +66,9 @@ def judge(pairs: Sequence[tuple[Subject, Subject]], limits: Limits) -> tuple[Rea
     return tuple(reasons)
 
 
-def silenced(reasons: Iterable[Reason], workload: str, limit: Limit | None) -> frozenset[Kind]:
+def find_silenced_kinds(
+    reasons: Iterable[Reason], workload: str, limit: Limit | None
+) -> frozenset[Kind]:
     """Return the kinds of numbers that cannot be told from a change of the machine."""
     if limit is None or not limit.gate:
         return frozenset()
@@ -93,7 +95,7 @@ def from_history(history: Sequence[Numbers], head: Numbers, limit: Limit) -> lis
             Move(
                 name=name,
                 size=after[name] - statistics.fmean(known),
-                most=_most(limit, _of_difference(known), len(after)),
+                most=_most(limit, _estimate_difference_variance(known), len(after)),
             )
         )
     return moves
@@ -115,7 +117,7 @@ def within(history: Sequence[Numbers], head: Numbers, limit: Limit) -> list[Move
     return moves
 
 
-def _of_difference(known: Sequence[float]) -> Variance:
+def _estimate_difference_variance(known: Sequence[float]) -> Variance:
     """Return the variance of one more session's difference from the mean of the known ones."""
     df = len(known) - 1
     if df == 0:
@@ -137,7 +139,7 @@ def _most(limit: Limit, known: Variance, names: int) -> float:
     return max(fixed, distributions.student_quantile(tail, spread.df) * math.sqrt(spread.value))
 
 
-def _moved(base: Sequence[SessionNumbers], head: SessionNumbers, limit: Limit) -> str:
+def _describe_moved(base: Sequence[SessionNumbers], head: SessionNumbers, limit: Limit) -> str:
     """Describe the canaries that moved by more than they may; empty where there is none.
 
     Nodes differ without any of them having moved: where other nodes clear nothing, nothing is said.

@@ -133,7 +133,7 @@ class Judgement:
     expected_pairs: float
 
 
-def of_workload(
+def find_candidates(
     head: Subject,
     base: Subject | None,
     limits: dict[str, Limit],
@@ -151,7 +151,7 @@ def of_workload(
     is compiled here.
     """
     for metric in metric_values.find_judged(head.sessions):
-        sessions = metric_values.of_current_epoch(head, metric)
+        sessions = metric_values.list_current_epoch(head, metric)
         limit = find_limit(limits, metric.name)
         if limit is None or not sessions:
             continue
@@ -159,7 +159,7 @@ def of_workload(
         history = metric_values.history_of(chosen.sessions, metric)
         known = history if history.current else None
         is_accepted = metric.name in accepted and known is not None
-        pairs = [] if is_accepted else _paired(head, metric)
+        pairs = [] if is_accepted else _find_pairs(head, metric)
         values = list(itertools.chain(*sessions))
         everything = [*values, *itertools.chain(*(known.current if known else ()), *pairs)]
         if metric.kind is Kind.COUNT and not any(everything):
@@ -192,7 +192,7 @@ def of_workload(
 
 def _have_other_tasks(head: Subject) -> bool:
     """Whether no pair shows that both sides have as many processes and threads."""
-    pairs = _paired(head, metrics.TASKS)
+    pairs = _find_pairs(head, metrics.TASKS)
     return not pairs or any(base != head for base, head in pairs)
 
 
@@ -210,7 +210,7 @@ def known_beforehand(base: Subject, limits: dict[str, Limit]) -> Iterator[Known]
         yield Known(noisy.policy_kind, noisy.policy, noisy.history)
 
 
-def _paired(subject: Subject, metric: Metric) -> Pairs:
+def _find_pairs(subject: Subject, metric: Metric) -> Pairs:
     """Return what both sides of a pair have, those of earlier runs first."""
     of_earlier = [pair for pairs, _ in _earlier(subject, metric) for pair in pairs]
     return [*of_earlier, *_with(metric, subject.paired.pairs if subject.paired else ())]

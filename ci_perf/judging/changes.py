@@ -65,12 +65,12 @@ def judge(
     by_history = _without_pairs(timed) if any(map(_find_unfitness, noisy)) else decisions
     judgements = [
         *(
-            _of_noisy(candidate, metric.policy, *both)
+            _judge_noisy(candidate, metric.policy, *both)
             for candidate, metric, both in zip(
                 noisy, timed, zip(decisions, by_history, strict=True), strict=True
             )
         ),
-        *(_of_ranges(candidate) for candidate in candidates if not candidate.is_noisy),
+        *(_judge_ranges(candidate) for candidate in candidates if not candidate.is_noisy),
     ]
     return list(clocks.reconcile(_as_proven(judgement) for judgement in judgements))
 
@@ -106,7 +106,7 @@ def count_suspects(candidates: Sequence[Candidate]) -> int:
 # --- noisy metrics
 
 
-def _of_noisy(
+def _judge_noisy(
     candidate: Candidate, policy: Policy, decision: Decision, by_history: Decision
 ) -> Judgement:
     change = _noisy_change(candidate, policy, decision) if decision.base else None
@@ -188,7 +188,7 @@ def _size(logarithm: float | None) -> float | None:
 # --- metrics that are judged by ranges
 
 
-def _of_ranges(candidate: Candidate) -> Judgement:
+def _judge_ranges(candidate: Candidate) -> Judgement:
     history = candidate.history.current if candidate.history and candidate.head else None
     by_history = compare_ranges(candidate, history, candidate.head) if history else None
     is_cleared = (
@@ -255,7 +255,7 @@ def compare_ranges(candidate: Candidate, base: Sessions, head: Sequence[float]) 
     tolerance = max(limit.relative * max(before), limit.absolute)
     is_more_better = candidate.metric.better is Better.HIGHER
     sign = -1 if is_more_better else 1
-    verdict, code = _of_two_ranges(
+    verdict, code = _compare_two_ranges(
         [sign * value for value in before], [sign * value for value in head], tolerance
     )
     low, high = metric_values.centre(kind, [before]), metric_values.centre(kind, [head])
@@ -282,7 +282,7 @@ def compare_ranges(candidate: Candidate, base: Sessions, head: Sequence[float]) 
     )
 
 
-def _of_two_ranges(
+def _compare_two_ranges(
     base: Sequence[float], head: Sequence[float], tolerance: float
 ) -> tuple[Verdict, Code]:
     if min(head) > max(base) + tolerance:

@@ -25,12 +25,14 @@ def reconcile(judgements: Iterable[Judgement]) -> Iterator[Judgement]:
         clocks = (metrics.STEP_TIME, metrics.STEP_CPU)
         wall, cpu = (by_clock.get((each.candidate.workload, clock.name)) for clock in clocks)
         if wall and cpu and wall.candidate.limit.gate and cpu.candidate.limit.gate:
-            yield {id(wall): _of_wall(wall, cpu), id(cpu): _of_cpu(cpu, wall)}.get(id(each), each)
+            yield {id(wall): _clear_wall(wall, cpu), id(cpu): _fail_cpu(cpu, wall)}.get(
+                id(each), each
+            )
         else:
             yield each
 
 
-def _of_wall(wall: Judgement, cpu: Judgement) -> Judgement:
+def _clear_wall(wall: Judgement, cpu: Judgement) -> Judgement:
     """Let CPU time clear a step whose wall is too noisy for an answer."""
     if wall.change is None or cpu.change is None or wall.candidate.limit.require:
         return wall
@@ -45,7 +47,7 @@ def _of_wall(wall: Judgement, cpu: Judgement) -> Judgement:
     return replace(wall, change=change, is_open=wall.is_open and not is_too_noisy)
 
 
-def _of_cpu(cpu: Judgement, wall: Judgement) -> Judgement:
+def _fail_cpu(cpu: Judgement, wall: Judgement) -> Judgement:
     """Let CPU time fail a step only where the wall does not contradict it.
 
     More of it is no loss where more processes and threads share the work.

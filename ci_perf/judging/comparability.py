@@ -111,8 +111,8 @@ def judge_numerics(base: Subject | None, head: Subject, limit: Limit) -> Numeric
     `None` when there is nothing to say: no fingerprint to compare with, and processes that agree
     or have a reason not to.
     """
-    before = _noted(base)[:1] if base else []
-    after = _noted(head)
+    before = _find_latest_fingerprints(base)[:1] if base else []
+    after = _find_latest_fingerprints(head)
     same = None
     if before and (after or not _is_absent(head)):
         old, new = _furthest(itertools.product(before, after or [Fingerprint()]))
@@ -168,7 +168,7 @@ def numeric_values(fingerprint: Fingerprint) -> tuple[float, ...]:
     return (*fingerprint.losses, *fingerprint.checksums)
 
 
-def _noted(subject: Subject) -> list[Fingerprint]:
+def _find_latest_fingerprints(subject: Subject) -> list[Fingerprint]:
     """Return the fingerprints of the latest session that hold any number."""
     return list(filter(numeric_values, subject.sessions[-1].fingerprints))
 

@@ -60,16 +60,16 @@ def compare(
     """Judge every workload that either side knows of, or that is expected; rows worst first."""
     limits, tiers = limits or Limits(default=default_limits()), tiers or Tiers()
     histories = _histories(base, head, tiers)
-    moved = _moved(histories, head, limits)
+    moved = _describe_moved_machine(histories, head, limits)
     validity = validity_of((*base.validity.reasons, *head.validity.reasons, *moved))
     asked = _candidates(histories, head, limits, moved)
     judgements = changes.judge(asked, suspects=_suspects(head), check=head.check)
     judged = [judgement.change for judgement in judgements if judgement.change is not None]
     noted = signs.read(
         [
-            *_trusted(judged, validity),
-            *_blamed(uncompared.rows(base, head, limits, tiers, expected), validity),
-            *_trusted(_numerics(histories, base, head, limits), validity),
+            *_apply_validity(judged, validity),
+            *_blame_machine(uncompared.rows(base, head, limits, tiers, expected), validity),
+            *_apply_validity(_numerics(histories, base, head, limits), validity),
         ]
     )
     profiled = head.profiled if head.interleaved else ()
@@ -83,10 +83,10 @@ def compare(
         base=_side(base),
         head=_side(head),
         validity=validity,
-        differences=comparability.soft_differences(_shared(base, head)),
+        differences=comparability.soft_differences(_pair_subjects(base, head)),
         interleaved=head.interleaved,
-        spending=_spending(head),
-        drifted=trends.find_drifted(list(histories.values()), trends.gated(limits)),
+        spending=_find_spending(head),
+        drifted=trends.find_drifted(list(histories.values()), trends.find_thresholds(limits)),
         rows=tuple(rows),
         profiles=tuple(_profiles(base, head, rows)),
         touched=head.touched,
@@ -109,7 +109,7 @@ def first_launches(
     return screen.head_launches(known)
 
 
-def undecided(
+def find_undecided(
     base: Summary, head: Summary, *, limits: Limits, tiers: Tiers, sharing: int = 0
 ) -> tuple[dict[str, float], int]:
     """Return the workloads of which another pair may decide something, the worst one first.
@@ -119,7 +119,7 @@ def undecided(
     at least so many share it: those that other nodes may find.
     """
     histories = _histories(base, head, tiers)
-    moved = _moved(histories, head, limits)
+    moved = _describe_moved_machine(histories, head, limits)
     asked = _candidates(histories, head, limits, moved)
     judgements = changes.judge(asked, suspects=_suspects(head), check=head.check, sharing=sharing)
     return changes.open_workloads(judgements), changes.count_suspects(asked)
@@ -128,7 +128,7 @@ def undecided(
 def count_suspects(base: Summary, head: Summary, *, limits: Limits, tiers: Tiers) -> int:
     """Count what shares the chance of a false alarm: as `undecided` does, and nothing else."""
     histories = _histories(base, head, tiers)
-    moved = _moved(histories, head, limits)
+    moved = _describe_moved_machine(histories, head, limits)
     return changes.count_suspects(_candidates(histories, head, limits, moved))
 
 
@@ -154,7 +154,7 @@ def overall(rows: Sequence[Row], validity: Validity) -> Verdict:
 # --- which sides meet
 
 
-def _shared(base: Summary, head: Summary) -> Iterator[tuple[Subject, Subject]]:
+def _pair_subjects(base: Summary, head: Summary) -> Iterator[tuple[Subject, Subject]]:
     """Pair what both sides have measured."""
     before = {subject.workload: subject for subject in base.subjects}
     for subject in head.subjects:
@@ -165,13 +165,15 @@ def _shared(base: Summary, head: Summary) -> Iterator[tuple[Subject, Subject]]:
 def _histories(base: Summary, head: Summary, tiers: Tiers) -> Histories:
     return {
         before.workload: before
-        for before, after in _shared(base, head)
+        for before, after in _pair_subjects(base, head)
         if not comparability.obstacles(before, after, tiers)
-        and before.workload not in uncompared.of_other_work(head)
+        and before.workload not in uncompared.describe_other_work(head)
     }
 
 
-def _moved(histories: Histories, head: Summary, limits: Limits) -> tuple[Reason, ...]:
+def _describe_moved_machine(
+    histories: Histories, head: Summary, limits: Limits
+) -> tuple[Reason, ...]:
     """Say where the machine has moved, by the canaries of both sides of each workload."""
     pairs = [
         (histories[subject.workload], subject)
@@ -181,7 +183,7 @@ def _moved(histories: Histories, head: Summary, limits: Limits) -> tuple[Reason,
     return canaries.judge(pairs, limits)
 
 
-def _spending(head: Summary) -> Spending | None:
+def _find_spending(head: Summary) -> Spending | None:
     """Say what share of alpha the pairs could spend, and which earlier runs are judged again."""
     is_counted = head.checks is not None or head.check is not None
     if head.interleaved is None or not (head.interleaved.suspects and is_counted):
@@ -217,15 +219,15 @@ def _all_candidates(
     dependencies = head.interleaved.dependencies if head.interleaved else ()
     for subject in head.subjects:
         name = subject.workload
-        if name in uncompared.of_other_work(head):
+        if name in uncompared.describe_other_work(head):
             continue
         of_workload = limits.of(name)
         before = histories.get(name)
-        yield from candidates.of_workload(
+        yield from candidates.find_candidates(
             subject,
             before,
             of_workload,
-            moved=canaries.silenced(moved, name, of_workload.get(metrics.CANARY)),
+            moved=canaries.find_silenced_kinds(moved, name, of_workload.get(metrics.CANARY)),
             accepted=accepted.get(name, ()),
             trimmed=limits.trimmed,
             has_other_packages=bool(dependencies)
@@ -236,7 +238,7 @@ def _all_candidates(
         )
 
 
-def _trusted(rows: Iterable[R], validity: Validity) -> Iterator[R]:
+def _apply_validity(rows: Iterable[R], validity: Validity) -> Iterator[R]:
     """Yield rows; those of a workload whose machine cannot be trusted have no answer."""
     for row in rows:
         if validity.against(row.workload) is None:
@@ -245,7 +247,7 @@ def _trusted(rows: Iterable[R], validity: Validity) -> Iterator[R]:
             yield msgspec.structs.replace(row, verdict=Verdict.INCONCLUSIVE, code=Code.UNTRUSTED)
 
 
-def _blamed(rows: Iterable[Uncompared], validity: Validity) -> Iterator[Uncompared]:
+def _blame_machine(rows: Iterable[Uncompared], validity: Validity) -> Iterator[Uncompared]:
     """Yield rows; what has failed because of the machine says nothing of the code."""
     for row in rows:
         is_full = has_filled_gpu(row.exhausted)
@@ -267,11 +269,13 @@ def _numerics(
         limit = limits.of(subject.workload).get(metrics.FINGERPRINT)
         if limit is None or (is_incomparable and not subject.paired):
             continue
-        if row := comparability.judge_numerics(_launched(subject) or history, subject, limit):
+        if row := comparability.judge_numerics(
+            _build_launched_base(subject) or history, subject, limit
+        ):
             yield row
 
 
-def _launched(head: Subject) -> Subject | None:
+def _build_launched_base(head: Subject) -> Subject | None:
     """Return the base as it was launched beside this head, where it computed something."""
     prints = head.paired.base_fingerprints if head.paired else ()
     if not prints:

@@ -68,7 +68,7 @@ def alarm_reach(tail: float, pairs: int, *, trim: float = 0.0) -> float:
     In standard deviations of one; infinite where these pairs alone show no spread. `trim` is the
     share that the mean leaves out on each side.
     """
-    df = pairs - 2 * variability.trimmed_count(pairs, trim) - 1
+    df = pairs - 2 * variability.count_trimmed(pairs, trim) - 1
     return distributions.student_quantile(tail, df) / math.sqrt(pairs) if df > 0 else math.inf
 
 
@@ -264,7 +264,7 @@ class Confirmation:
 
         In standard deviations of one; infinite where nothing would be known of these.
         """
-        seen = pairs - 2 * variability.trimmed_count(pairs, self.trim) - 1
+        seen = pairs - 2 * variability.count_trimmed(pairs, self.trim) - 1
         df = self._history().df + seen
         if pairs < 1 or df <= 0:
             return math.inf
@@ -328,7 +328,7 @@ class Confirmation:
 
     def _centre(self) -> Centre:
         if self._centre_of_all is None:
-            self._centre_of_all = variability.trimmed_mean(self._differences, self.trim)
+            self._centre_of_all = variability.trim_mean(self._differences, self.trim)
         return self._centre_of_all
 
     def _sign_interval(self, look: int) -> tuple[float, float]:

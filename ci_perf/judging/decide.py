@@ -21,7 +21,7 @@ from ci_perf.judging.policy import (
     PREDICTING_SESSIONS,
     PolicyKind,
 )
-from ci_perf.judging.screen import Screened, expected_pairs, predict, screen, smallest_detectable
+from ci_perf.judging.screen import Screened, estimate_pairs, predict, screen, smallest_detectable
 from ci_perf.judging.variability import Day
 from ci_perf.model.comparison import Code, Verdict
 
@@ -57,7 +57,7 @@ def decide(
     ``check`` is the number of this check among those of its pull request, if it is known. At least
     ``sharing`` of the gating ones share alpha, also where the others are not here.
     """
-    screened = _screened(metrics)
+    screened = _screen_by_kind(metrics)
     shares = {
         gate: _shares(
             [pair for pair in zip(metrics, screened, strict=True) if pair[0].limit.gate is gate],
@@ -76,11 +76,11 @@ def decide(
 
 def count_suspects(metrics: Sequence[Candidate]) -> int:
     """Count those that gate and that their history does not clear."""
-    pairs = zip(metrics, _screened(metrics), strict=True)
+    pairs = zip(metrics, _screen_by_kind(metrics), strict=True)
     return sum(metric.limit.gate and _is_suspect(metric, screened) for metric, screened in pairs)
 
 
-def _screened(metrics: Sequence[Candidate]) -> list[Screened | None]:
+def _screen_by_kind(metrics: Sequence[Candidate]) -> list[Screened | None]:
     """Screen all metrics of one kind together: they share what they know of the noise.
 
     Sessions of one node, and sessions that differ by their nodes, have another noise.
@@ -97,11 +97,11 @@ def _screened(metrics: Sequence[Candidate]) -> list[Screened | None]:
         policies = [metrics[i].policy for i in items]
         of_kind = screen(list(items.values()), min(policies)) if items else []
         for i, result in zip(items, of_kind, strict=True):
-            results[i] = _rounded(result, metrics[i]) if metrics[i].tick else result
+            results[i] = _widen_by_rounding(result, metrics[i]) if metrics[i].tick else result
     return results
 
 
-def _rounded(screened: Screened, metric: Candidate) -> Screened:
+def _widen_by_rounding(screened: Screened, metric: Candidate) -> Screened:
     """Widen the interval of a screened metric by the uniform error of rounded numbers."""
     error = math.hypot(screened.error, metric.tick / math.sqrt(6))
     reach = (screened.high - screened.difference) * (error / screened.error)
@@ -159,7 +159,7 @@ def _clears(screened: Screened, metric: Candidate) -> bool:
 
 def _decision(metric: Candidate, screened: Screened | None, shares: _Shares, day: Day) -> Decision:
     if metric.pairs and _is_suspect(metric, screened):
-        return _confirmed(metric, _Known(screened, shares.confirm, day))
+        return _confirm_by_pairs(metric, _Known(screened, shares.confirm, day))
     if screened is not None:
         return _from_history(metric, screened, shares.predict)
     return _unknown(metric)
@@ -168,7 +168,7 @@ def _decision(metric: Candidate, screened: Screened | None, shares: _Shares, day
 def _from_history(metric: Candidate, screened: Screened, alpha: float) -> Decision:
     """Say what the committed sessions allow: no change, a prediction, or nothing."""
     assert metric.history is not None
-    verdict, code = _predicted(metric, screened, alpha)
+    verdict, code = _predict_by_history(metric, screened, alpha)
     is_suspect = _is_suspect(metric, screened)
     return Decision(
         verdict=verdict,
@@ -189,11 +189,13 @@ def _from_history(metric: Candidate, screened: Screened, alpha: float) -> Decisi
 
 def _pairs_to_come(metric: Candidate, screened: Screened, code: Code) -> float:
     """Return how many pairs are expected to decide a suspect that has had none."""
-    calm = expected_pairs(metric.policy, 2 * screened.prior_variance, screened.prior_df)
+    calm = estimate_pairs(metric.policy, 2 * screened.prior_variance, screened.prior_df)
     return max(calm, LOOKS[0]) if code is Code.HISTORY_ALONE else calm
 
 
-def _predicted(metric: Candidate, screened: Screened, alpha: float) -> tuple[Verdict, Code]:
+def _predict_by_history(
+    metric: Candidate, screened: Screened, alpha: float
+) -> tuple[Verdict, Code]:
     """Return what the history says; of a gain that is likely, nobody has to be told."""
     if metric.obstacle is not None:
         return Verdict.INCONCLUSIVE, metric.obstacle
@@ -207,11 +209,11 @@ def _predicted(metric: Candidate, screened: Screened, alpha: float) -> tuple[Ver
             return Verdict.LIKELY_SLOWER if is_loss else Verdict.INCONCLUSIVE, Code.HISTORY_ALONE
         case "inconclusive":
             is_short = screened.sessions < PREDICTING_SESSIONS
-            code = Code.TOO_FEW_SESSIONS if is_short else _undecided(metric)
-            return _unproven(metric, screened.low), code
+            code = Code.TOO_FEW_SESSIONS if is_short else _explain_undecided(metric)
+            return _judge_unproven(metric, screened.low), code
 
 
-def _unproven(metric: Candidate, low: float) -> Verdict:
+def _judge_unproven(metric: Candidate, low: float) -> Verdict:
     """Return what is said without a proof: a loss as sure as "unchanged" has to be is likely."""
     is_likely = math.isfinite(low) and metric.policy.is_beyond_half(low)
     return Verdict.LIKELY_SLOWER if is_likely else Verdict.INCONCLUSIVE
@@ -234,7 +236,7 @@ def _unknown(metric: Candidate) -> Decision:
     )
 
 
-def _confirmed(metric: Candidate, known: _Known) -> Decision:
+def _confirm_by_pairs(metric: Candidate, known: _Known) -> Decision:
     """Let the pairs decide, in their order; those after the decision are left alone."""
     confirmation, screened = _confirmation(metric, known), known.screened
     if metric.said is Verdict.UNCHANGED:
@@ -246,7 +248,7 @@ def _confirmed(metric: Candidate, known: _Known) -> Decision:
     outcome = outcome or confirmation.finish()
     verdict, code = Verdict(outcome.call), _code(metric, outcome, known, confirmation)
     if verdict is Verdict.INCONCLUSIVE:
-        verdict = _unproven(metric, outcome.low)
+        verdict = _judge_unproven(metric, outcome.low)
     used = metric.pairs[: outcome.pairs]
     return Decision(
         verdict=verdict,
@@ -265,11 +267,11 @@ def _confirmed(metric: Candidate, known: _Known) -> Decision:
         else None,
         is_suspect=True,
         is_open=is_open,
-        expected_pairs=_expected_pairs(confirmation, outcome),
+        expected_pairs=_estimate_pairs_left(confirmation, outcome),
     )
 
 
-def _expected_pairs(confirmation: Confirmation, outcome: Outcome) -> float:
+def _estimate_pairs_left(confirmation: Confirmation, outcome: Outcome) -> float:
     """Return how many pairs more would decide, if the change is the one that was seen so far."""
     needed = noisy_metrics.needs(confirmation, outcome)
     last = needed.pairs if needed and needed.pairs else confirmation.looks.last
@@ -340,7 +342,7 @@ def _code(metric: Candidate, outcome: Outcome, known: _Known, seen: Confirmation
             return Code.ROUNDED
         if _is_worse_by_history(metric, known, seen):
             return Code.WORSE_BY_HISTORY
-        return _undecided(metric) if is_spread_known else Code.TOO_FEW_PAIRS
+        return _explain_undecided(metric) if is_spread_known else Code.TOO_FEW_PAIRS
     if outcome.call != "unchanged":
         return Code.BEYOND_LIMIT
     screened, policy = known.screened, metric.policy
@@ -363,7 +365,7 @@ def _is_worse_by_history(metric: Candidate, known: _Known, seen: Confirmation) -
     return is_far and difference < seen.smallest_detectable(max(1, seen.pairs))
 
 
-def _undecided(metric: Candidate) -> Code:
+def _explain_undecided(metric: Candidate) -> Code:
     """Return why nothing was decided: launches of a session have two modes, or are spread.
 
     It changes no verdict, and names the cause that no launch more would remove.

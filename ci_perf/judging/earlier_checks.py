@@ -181,7 +181,7 @@ def obstacle(run: Run, earlier: Run) -> str:
     }
     for side, (source, before) in sides.items():
         if not is_same_code(source, before):
-            return f"expected the {side} {_spelled(source)}, found {_spelled(before)}"
+            return f"expected the {side} {_spell_source(source)}, found {_spell_source(before)}"
     now, then = run.environment, earlier.environment
     if run.suite != earlier.suite:
         return f"expected suite {run.suite!r}, found {earlier.suite!r}"
@@ -202,11 +202,11 @@ def earlier_of(offered: Offered) -> Earlier:
         check=run.check or 1,
         suspects=run.interleaved.suspects,
         said=said_by_pairs(offered.comparison),
-        paired=trusted_pairs(run),
+        paired=find_trusted_pairs(run),
     )
 
 
-def trusted_pairs(run: Run) -> tuple[Paired, ...]:
+def find_trusted_pairs(run: Run) -> tuple[Paired, ...]:
     """Return the pairs of a run without those of workloads of which no number is judged."""
     return tuple(each for each in run.paired if run.validity.against(each.workload) is None)
 
@@ -244,5 +244,5 @@ def _facts(workload: Measured) -> tuple[object, ...]:
     )
 
 
-def _spelled(source: Source) -> str:
+def _spell_source(source: Source) -> str:
     return source.commit[:12] + (" with changed files" if source.dirty else "")

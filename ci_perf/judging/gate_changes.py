@@ -38,10 +38,10 @@ def find(
     judged = [row for row in rows if isinstance(row, Change)]
     own = {row.workload for row in judged if row.own_file}
     changes = [
-        *(change for edit in edits for change in _of_baseline(edit, limits)),
+        *(change for edit in edits for change in _compare_baseline(edit, limits)),
         *(change for row in judged for change in _less_work(row)),
         *(GateChange(kind=GateKind.OWN_FILE, workload=name) for name in own.union(own_files)),
-        *(_of_suite(base, head) if base else ()),
+        *(_compare_suites(base, head) if base else ()),
     ]
     return tuple(sorted(changes, key=lambda each: (_ORDER.index(each.kind), each.workload)))
 
@@ -49,20 +49,22 @@ def find(
 # --- what suite.toml says
 
 
-def _of_suite(base: Plan, head: Plan | None) -> Iterator[GateChange]:
+def _compare_suites(base: Plan, head: Plan | None) -> Iterator[GateChange]:
     if head is None:
         yield GateChange(kind=GateKind.SUITE, name=base.suite)
         return
     if STRICTEST_FIRST.index(base.fail_on) < STRICTEST_FIRST.index(head.fail_on):
         yield GateChange(kind=GateKind.FAIL_ON, before=base.fail_on, after=head.fail_on)
-    yield from _different("", _of_all(base), _of_all(head))
+    yield from _different("", _describe_suite_settings(base), _describe_suite_settings(head))
     known = {workload.id: workload for workload in head.workloads}
     added = known.keys() - {workload.id for workload in base.workloads}
     for before in base.workloads:
         name = before.id
         if after := known.get(name):
-            yield from _different(name, _of_one(before), _of_one(after))
-            yield from _of_limits(name, base.limits.of(name), head.limits.of(name))
+            yield from _different(
+                name, _describe_workload_settings(before), _describe_workload_settings(after)
+            )
+            yield from _compare_limits(name, base.limits.of(name), head.limits.of(name))
         elif other := [new for new in sorted(added) if _is_alike(before, known[new])]:
             yield GateChange(kind=GateKind.RENAMED, workload=name, after=other[0])
         else:
@@ -75,7 +77,7 @@ def _is_alike(base: PlannedWorkload, head: PlannedWorkload) -> bool:
     return is_file_same and base.parameters == head.parameters
 
 
-def _of_limits(
+def _compare_limits(
     workload: str, base: Mapping[str, Limit], head: Mapping[str, Limit]
 ) -> Iterator[GateChange]:
     """Compare the limits of the metrics that gate; a metric without a limit does not."""
@@ -91,14 +93,14 @@ def _of_limits(
             yield GateChange(kind=kind, workload=workload, name=name, before=old, after=new)
 
 
-def _of_all(plan: Plan) -> dict[str, str]:
+def _describe_suite_settings(plan: Plan) -> dict[str, str]:
     """Return what decides, for all workloads, which code is launched and in what."""
     top = {"python_path": plan.python_path, "canaries": plan.canaries}
     tables = {"setup": plan.setup, "environment": plan.tiers, "container": plan.container}
     return _settings({"": top, **tables})
 
 
-def _of_one(workload: PlannedWorkload) -> dict[str, str]:
+def _describe_workload_settings(workload: PlannedWorkload) -> dict[str, str]:
     top = {"launch": workload.launch}
     return _settings({"": top, "parameters": workload.parameters, "protocol": workload.protocol})
 
@@ -125,7 +127,7 @@ def _different(
 # --- what else judges, and what is judged
 
 
-def _of_baseline(edit: BaselineEdit, limits: Limits | None) -> Iterator[GateChange]:
+def _compare_baseline(edit: BaselineEdit, limits: Limits | None) -> Iterator[GateChange]:
     """Say which losses of a workload a baseline brings along, or that it is gone."""
     workload, kind = edit.workload, GateKind.ACCEPTED
     if edit.before and not edit.after:

@@ -27,14 +27,14 @@ from ci_perf.model.validity import Evidence
 WORLD_SIZE = "world_size"
 
 
-def of_workload(workload: Measured, run: Run) -> tuple[Numbers, ...]:
+def list_workload_numbers(workload: Measured, run: Run) -> tuple[Numbers, ...]:
     """One number per metric of each process, with what only the run knows about it."""
     alone = _alone(workload, run)
     of_processes = []
     for process in workload.processes:
-        numbers = _of_process(process, workload, run)
+        numbers = _find_process_numbers(process, workload, run)
         if alone is not None:
-            numbers |= _scaling(process, workload, alone)
+            numbers |= _compare_with_alone(process, workload, alone)
         of_processes.append(numbers)
     return tuple(of_processes)
 
@@ -47,17 +47,22 @@ def launch_s(workload: Measured) -> float:
     return round(statistics.median(launches_s), 3)
 
 
-def of_pairs(paired: Paired, workload: Measured, run: Run) -> tuple[tuple[Numbers, Numbers], ...]:
+def list_pair_numbers(
+    paired: Paired, workload: Measured, run: Run
+) -> tuple[tuple[Numbers, Numbers], ...]:
     """One number per metric of both sides of each pair: (base, head).
 
     Without scaling efficiency: the single process of the same turn is not part of a pair. The step
     times of a resident pair have the ratio of its blocks.
     """
-    return tuple(_of_pair(pair, workload, run) for pair in paired.pairs)
+    return tuple(_find_pair_numbers(pair, workload, run) for pair in paired.pairs)
 
 
-def _of_pair(pair: Pair, workload: Measured, run: Run) -> tuple[Numbers, Numbers]:
-    base, head = _of_process(pair.base, workload, run), _of_process(pair.head, workload, run)
+def _find_pair_numbers(pair: Pair, workload: Measured, run: Run) -> tuple[Numbers, Numbers]:
+    base, head = (
+        _find_process_numbers(pair.base, workload, run),
+        _find_process_numbers(pair.head, workload, run),
+    )
     if not _is_by_blocks(pair):
         return base, head
     name = metrics.STEP_TIME.name
@@ -71,7 +76,9 @@ def step_difference(pair: Pair) -> float:
     base, head = pair.base.timed, pair.head.timed
     if _is_by_blocks(pair):
         return ratio_of_blocks(base.block_s, head.block_s)
-    return math.log(_of_blocks(head, head.block_s) / _of_blocks(base, base.block_s))
+    return math.log(
+        _reduce_timed_blocks(head, head.block_s) / _reduce_timed_blocks(base, base.block_s)
+    )
 
 
 def _is_by_blocks(pair: Pair) -> bool:
@@ -87,26 +94,26 @@ def ratio_of_blocks(base_s: Sequence[float], head_s: Sequence[float]) -> float:
     medians of the same blocks differ by 8.1 % (decision 009).
     """
     ratios = [math.log(head / base) for base, head in zip(base_s, head_s, strict=False)]
-    centres = [variability.trimmed_mean(ratios, share) for share in TRIMMED_BLOCKS]
+    centres = [variability.trim_mean(ratios, share) for share in TRIMMED_BLOCKS]
     known = [centre for centre in centres if centre.df > 0]
     return min(known or centres, key=lambda centre: centre.variance).mean
 
 
-def _of_process(process: Process, workload: Measured, run: Run) -> Numbers:
-    numbers = of_process(process) | _energy(process, workload.items_per_step)
+def _find_process_numbers(process: Process, workload: Measured, run: Run) -> Numbers:
+    numbers = find_own_numbers(process) | _energy(process, workload.items_per_step)
     peak = peaks.flop_per_s(run.environment.hard, workload.precision)
     step_s = numbers[metrics.STEP_TIME.name]
     numbers[metrics.THROUGHPUT.name] = workload.items_per_step / step_s
     return numbers | _rate(process, workload, step_s, peak)
 
 
-def of_process(process: Process) -> Numbers:
+def find_own_numbers(process: Process) -> Numbers:
     """One number per metric that a process knows by itself; what the machine lacks is absent.
 
     The step time is that of the block that the run's own ``statistic`` names: the median keeps one
     interrupted block from speaking for all, the minimum keeps a busy machine from speaking at all.
     """
-    step_s = _of_blocks(process.timed, process.timed.block_s)
+    step_s = _reduce_timed_blocks(process.timed, process.timed.block_s)
     return {
         metrics.STEP_TIME.name: step_s,
         metrics.STEP_P05.name: process.timed.steps.p05,
@@ -163,7 +170,7 @@ def family(
     return ".".join(parts), others
 
 
-def of_blocks(blocks: Sequence[float], statistic: Statistic) -> float:
+def reduce_blocks(blocks: Sequence[float], statistic: Statistic) -> float:
     """Return the value of the block that speaks for the process."""
     ordered = sorted(blocks)
     match statistic:
@@ -175,8 +182,8 @@ def of_blocks(blocks: Sequence[float], statistic: Statistic) -> float:
             return ordered[0]
 
 
-def _of_blocks(timed: Timed, blocks: Sequence[float]) -> float:
-    return of_blocks(blocks, timed.statistic)
+def _reduce_timed_blocks(timed: Timed, blocks: Sequence[float]) -> float:
+    return reduce_blocks(blocks, timed.statistic)
 
 
 def _compiles(process: Process, compiles: CompileCounts, step_s: float) -> Numbers:
@@ -231,9 +238,9 @@ def _cpu_time(timed: Timed) -> Numbers:
 def _on_device(timed: Timed, step_s: float) -> Numbers:
     numbers: Numbers = {}
     if timed.device_s is not None:
-        numbers[metrics.DEVICE_TIME.name] = _of_blocks(timed, timed.device_s)
+        numbers[metrics.DEVICE_TIME.name] = _reduce_timed_blocks(timed, timed.device_s)
     if timed.issue_s is not None:
-        numbers[metrics.HOST_OVERHEAD.name] = _of_blocks(timed, timed.issue_s) / step_s
+        numbers[metrics.HOST_OVERHEAD.name] = _reduce_timed_blocks(timed, timed.issue_s) / step_s
     return numbers
 
 
@@ -310,7 +317,7 @@ def _rate(process: Process, workload: Measured, step_s: float, peak: float | Non
     return rate if peak is None else rate | {metrics.MFU.name: achieved / peak}
 
 
-def of_session(workload: Measured, run: Run) -> Iterator[Measured]:
+def list_session_numbers(workload: Measured, run: Run) -> Iterator[Measured]:
     """Yield what the session of a workload has measured: other nodes, other times say nothing."""
     session = next((s for s in run.merged_from if workload.workload in s.workloads), None)
     if session is None:
@@ -325,22 +332,26 @@ def _alone(workload: Measured, run: Run) -> Measured | None:
     if world_size(workload.parameters) == 1:
         return None
     wanted = family(workload.workload, workload.parameters)
-    for other in of_session(workload, run):
+    for other in list_session_numbers(workload, run):
         is_single = world_size(other.parameters) == 1
         if is_single and family(other.workload, other.parameters) == wanted:
             return other
     return None
 
 
-def _scaling(process: Process, workload: Measured, alone: Measured) -> Numbers:
+def _compare_with_alone(process: Process, workload: Measured, alone: Measured) -> Numbers:
     """Compare with the single process of the same turn: both met the same minute of the machine.
 
     Throughput of N over N times the throughput of one; ``items_per_step`` is that of all ranks.
     """
     for single in alone.processes:
         if single.index == process.index:
-            rate_alone = alone.items_per_step / _of_blocks(single.timed, single.timed.block_s)
-            rate = workload.items_per_step / _of_blocks(process.timed, process.timed.block_s)
+            rate_alone = alone.items_per_step / _reduce_timed_blocks(
+                single.timed, single.timed.block_s
+            )
+            rate = workload.items_per_step / _reduce_timed_blocks(
+                process.timed, process.timed.block_s
+            )
             size = world_size(workload.parameters)
             return {metrics.SCALING_EFFICIENCY.name: rate / (size * rate_alone)}
     return {}

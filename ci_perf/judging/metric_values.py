@@ -73,13 +73,13 @@ def _find_own(sessions: Iterable[Recorded]) -> tuple[Metric, ...]:
     )
 
 
-def of_current_epoch(subject: Subject, metric: Metric) -> list[list[float]]:
+def list_current_epoch(subject: Subject, metric: Metric) -> list[list[float]]:
     """Return the values of a metric per session of its current epoch, without those that lack it.
 
     Empty where an accepted change took the metric away.
     """
     sessions = current_sessions(subject.sessions, metric.name)
-    return [of_session(session, metric.name) for session in sessions]
+    return [list_session_values(session, metric.name) for session in sessions]
 
 
 def history(subject: Subject, metric: Metric) -> History:
@@ -93,10 +93,11 @@ def history_of(sessions: Sequence[Recorded], metric: Metric) -> History:
     older = [session for session in sessions if _epoch(session, metric.name) != newest]
     return History(
         current=[
-            of_session(session, metric.name) for session in current_sessions(sessions, metric.name)
+            list_session_values(session, metric.name)
+            for session in current_sessions(sessions, metric.name)
         ],
         earlier=tuple(
-            [of_session(session, metric.name) for session in epoch]
+            [list_session_values(session, metric.name) for session in epoch]
             for epoch in by_epoch(older, metric.name)
         ),
     )
@@ -108,7 +109,7 @@ def current_sessions(sessions: Sequence[R], name: str) -> list[R]:
     return [
         session
         for session in sessions
-        if _epoch(session, name) == newest and of_session(session, name)
+        if _epoch(session, name) == newest and list_session_values(session, name)
     ]
 
 
@@ -116,7 +117,7 @@ def by_epoch(sessions: Sequence[R], name: str) -> list[list[R]]:
     """Return the sessions that have a metric, by epoch."""
     epochs: dict[int, list[R]] = {}
     for session in sessions:
-        if of_session(session, name):
+        if list_session_values(session, name):
             epochs.setdefault(_epoch(session, name), []).append(session)
     return [epochs[number] for number in sorted(epochs)]
 
@@ -130,14 +131,14 @@ def _epoch(session: Recorded, name: str) -> int:
     return session.epochs.get(name, 0)
 
 
-def of_session(session: Recorded, name: str) -> list[float]:
+def list_session_values(session: Recorded, name: str) -> list[float]:
     """Return the values of a metric in one session."""
     return [process[name] for process in session.processes if name in process]
 
 
 def centres(subject: Subject) -> Numbers:
     """Return the centre of every metric that the subject has."""
-    values = {metric: of_current_epoch(subject, metric) for metric in find_all(subject.sessions)}
+    values = {metric: list_current_epoch(subject, metric) for metric in find_all(subject.sessions)}
     return {
         metric.name: centre(metric.kind, sessions)
         for metric, sessions in values.items()

@@ -43,7 +43,7 @@ def judge(
     `failed` says of workloads why they have no numbers.
     """
     judgements = changes.judge([_candidate(sampled, limit) for sampled in samples.workloads])
-    judged = [each.change or uncompared.of_candidate(each.candidate) for each in judgements]
+    judged = [each.change or uncompared.describe_candidate(each.candidate) for each in judgements]
     missing = [uncompared.of_failed(name, reason) for name, reason in failed.items()]
     rows = compare.worst_first([*judged, *missing])
     trust = validity_of(())

@@ -101,10 +101,10 @@ def screen(
 
 def foresee(histories: Sequence[History], policy: Policy, launches: int) -> list[Screened]:
     """Screen workloads as if so many launches of each head were just like their history."""
-    return _together([_foreseen(history, launches) for history in histories], policy)
+    return _together([_foresee_workload(history, launches) for history in histories], policy)
 
 
-def _foreseen(history: History, launches: int) -> _Workload:
+def _foresee_workload(history: History, launches: int) -> _Workload:
     means = _means(history.current)
     workload = _workload(history, [statistics.fmean(means)])
     return replace(workload, difference=0.0, head_share=1 / launches)
@@ -113,7 +113,7 @@ def _foreseen(history: History, launches: int) -> _Workload:
 def _together(workloads: Sequence[_Workload], policy: Policy) -> list[Screened]:
     launches = variability.prior([w.launch for w in workloads], LAUNCH_PRIOR_DF)
     sessions = _session_prior(workloads, policy)
-    return [_screened(workload, launches, sessions, policy) for workload in workloads]
+    return [_screen_workload(workload, launches, sessions, policy) for workload in workloads]
 
 
 def _history(given: History | Sessions) -> History:
@@ -131,8 +131,8 @@ def _workload(history: History, head: Sequence[float]) -> _Workload:
     return _Workload(
         difference=statistics.fmean(head) - statistics.fmean(means[0]),
         sessions=len(history.current),
-        between=_pooled(means),
-        launch=_pooled([*everything, head]),
+        between=_pool_variance(means),
+        launch=_pool_variance([*everything, head]),
         share=_share(everything),
         current_share=_share(history.current),
         head_share=1 / len(head),
@@ -147,7 +147,7 @@ def _share(sessions: Sessions) -> float:
     return math.fsum(1 / len(session) for session in sessions) / len(sessions)
 
 
-def _pooled(groups: Sessions) -> Variance:
+def _pool_variance(groups: Sessions) -> Variance:
     """Return the variance around each group's own mean."""
     df = sum(len(group) - 1 for group in groups)
     if df == 0:
@@ -171,7 +171,7 @@ def _session_prior(workloads: Sequence[_Workload], policy: Policy) -> Variance:
     return Variance(variability.moderate(seen, assumed).value, shared.df)
 
 
-def _screened(
+def _screen_workload(
     workload: _Workload, launches: Variance, sessions: Variance, policy: Policy
 ) -> Screened:
     launch = variability.moderate(workload.launch, launches)
@@ -254,7 +254,7 @@ def head_launches(workloads: Mapping[str, Sequence[Known]]) -> dict[str, int]:
     has changed. A workload of which nothing is known gets as many as a screen may use at most.
     """
     numbers = range(1, SCREENED_LAUNCHES + 1)
-    foreseen = {number: _screened_after(workloads, number) for number in numbers}
+    foreseen = {number: _screen_after(workloads, number) for number in numbers}
     return {
         name: _cheapest(known, {number: foreseen[number][name] for number in numbers})
         if known
@@ -263,7 +263,7 @@ def head_launches(workloads: Mapping[str, Sequence[Known]]) -> dict[str, int]:
     }
 
 
-def expected_pairs(policy: Policy, variance: float, df: float) -> float:
+def estimate_pairs(policy: Policy, variance: float, df: float) -> float:
     """Return after how many pairs "unchanged" will be said, in the mean, if nothing has changed.
 
     `variance` is that of a pair's difference, worth `df` observations. A look is taken to fail
@@ -285,7 +285,7 @@ def expected_pairs(policy: Policy, variance: float, df: float) -> float:
     return min(pairs, MOST_PAIRS)
 
 
-def _screened_after(
+def _screen_after(
     workloads: Mapping[str, Sequence[Known]], number: int
 ) -> dict[str, list[Screened]]:
     """Screen each kind of metric of all workloads together, as if nothing had changed."""
@@ -310,7 +310,7 @@ def _cheapest(known: Sequence[Known], foreseen: Mapping[int, Sequence[Screened]]
     """Return the number of launches that costs least; what was foreseen is sorted by kind."""
     policies = [metric.policy for metric in _by_kind(known)]
     pairs = max(
-        expected_pairs(metric.policy, 2 * result.prior_variance, result.prior_df)
+        estimate_pairs(metric.policy, 2 * result.prior_variance, result.prior_df)
         for metric, result in zip(_by_kind(known), foreseen[1], strict=True)
     )
 

@@ -63,32 +63,32 @@ def _subject(measured: Run, workload: Measured, session: NodeSession) -> Subject
                 recorded_at=session.started_at,
                 node=session.node,
                 soft=session.soft,
-                processes=launch_numbers.of_workload(workload, measured),
+                processes=launch_numbers.list_workload_numbers(workload, measured),
                 fingerprints=_each_once(workload),
                 canaries=canaries.readings(session.canaries),
             ),
         ),
-        paired=_paired(measured, workload),
+        paired=_find_paired(measured, workload),
     )
 
 
-def _paired(measured: Run, workload: Measured) -> PairedNumbers | None:
+def _find_paired(measured: Run, workload: Measured) -> PairedNumbers | None:
     """Return the pairs of a workload whose base was launched beside it, now or in earlier runs."""
     earlier = tuple(_earlier(measured, workload))
-    today = _of_workload(measured.paired, workload.workload)
+    today = _find_workload(measured.paired, workload.workload)
     known = [each for each in (today, *(paired for _, paired in earlier)) if each]
     if not known:
         return None
     bases = [pair.base.fingerprint for paired in known for pair in paired.pairs]
     return PairedNumbers(
-        pairs=launch_numbers.of_pairs(today, workload, measured) if today else (),
+        pairs=launch_numbers.list_pair_numbers(today, workload, measured) if today else (),
         base_fingerprints=tuple(dict.fromkeys(filter(comparability.numeric_values, bases))),
         own_file=any(paired.file == "base" for paired in known),
         failure=today.trouble if today else "",
         earlier=tuple(
             EarlierPairs(
                 run=run.run,
-                pairs=launch_numbers.of_pairs(paired, workload, measured),
+                pairs=launch_numbers.list_pair_numbers(paired, workload, measured),
                 said=run.said.get(workload.workload, {}),
             )
             for run, paired in earlier
@@ -99,12 +99,12 @@ def _paired(measured: Run, workload: Measured) -> PairedNumbers | None:
 def _earlier(measured: Run, workload: Measured) -> Iterator[tuple[Earlier, Paired]]:
     """Yield what each earlier run of the same commits has launched of a workload."""
     for run in measured.earlier:
-        paired = _of_workload(run.paired, workload.workload)
+        paired = _find_workload(run.paired, workload.workload)
         if paired is not None and paired.pairs:
             yield run, paired
 
 
-def _of_workload(all_paired: Iterable[Paired], name: str) -> Paired | None:
+def _find_workload(all_paired: Iterable[Paired], name: str) -> Paired | None:
     return next((paired for paired in all_paired if paired.workload == name), None)
 
 
@@ -122,7 +122,7 @@ def _profiles(run: Run) -> tuple[Profile, ...]:
 
 
 def _profile(workload: Measured, run: Run) -> Profile:
-    paired = _of_workload(run.paired, workload.workload)
+    paired = _find_workload(run.paired, workload.workload)
     pairs = paired.pairs if paired else ()
     return Profile(
         workload=workload.workload,
@@ -147,7 +147,7 @@ def _side(processes: Sequence[Process]) -> SideProfile:
 
 def _steps_s(processes: Iterable[Process]) -> list[float]:
     return [
-        launch_numbers.of_blocks(process.timed.block_s, process.timed.statistic)
+        launch_numbers.reduce_blocks(process.timed.block_s, process.timed.statistic)
         for process in processes
     ]
 
@@ -223,7 +223,7 @@ def _eager(compiled: Measured, run: Run) -> Measured | None:
         return None
     for name in compiled.parameters:
         wanted = launch_numbers.family(compiled.workload, compiled.parameters, name)
-        for other in launch_numbers.of_session(compiled, run):
+        for other in launch_numbers.list_session_numbers(compiled, run):
             shared = launch_numbers.family(other.workload, other.parameters, name)
             if shared == wanted and name in other.parameters and _is_eager(other):
                 return other

@@ -98,12 +98,12 @@ class _Watched:
     trend: Trend
 
 
-def gated(limits: Limits) -> Threshold:
+def find_thresholds(limits: Limits) -> Threshold:
     """Return the thresholds of a suite: the limits of what gates, and 0 where that is exact."""
 
     def threshold(subject: Subject, metric: Metric) -> float | None:
         limit = find_limit(limits.of(subject.workload), metric.name)
-        values = metric_values.of_current_epoch(subject, metric)
+        values = metric_values.list_current_epoch(subject, metric)
         if limit is None or not limit.gate or not values:
             return None
         if metric.kind not in KIND_OF:
@@ -115,7 +115,7 @@ def gated(limits: Limits) -> Threshold:
 
 def find_drifted(history: Sequence[Subject], threshold: Threshold) -> tuple[Drifted, ...]:
     """Return what has drifted beyond its threshold, largest first, by the sessions of its epoch."""
-    watched = [metric for subject in history for metric in _watched(subject, threshold)]
+    watched = [metric for subject in history for metric in _find_watched(subject, threshold)]
     answers = have_drifted([metric.trend for metric in watched])
     drifted = [metric for metric, has_drifted in zip(watched, answers, strict=True) if has_drifted]
     drifted.sort(key=lambda metric: -abs(metric.trend.line.rise))
@@ -170,13 +170,13 @@ def _noise(lines: Sequence[Line]) -> Noise:
     )
 
 
-def _watched(subject: Subject, threshold: Threshold) -> Iterable[_Watched]:
+def _find_watched(subject: Subject, threshold: Threshold) -> Iterable[_Watched]:
     for metric in metric_values.find_judged(subject.sessions):
         kind = KIND_OF.get(metric.kind)
         least = threshold(subject, metric)
         if kind is None or least is None:
             continue
-        sessions = metric_values.of_current_epoch(subject, metric)
+        sessions = metric_values.list_current_epoch(subject, metric)
         line = fit_line(list(map(mean_logarithm, sessions)))
         if line is not None:
             yield _Watched(
@@ -233,7 +233,7 @@ def describe(history: Sequence[Subject], threshold: Threshold) -> tuple[MetricHi
         for subject in sorted(history, key=lambda subject: subject.workload)
         for metric in metric_values.find_judged(subject.sessions)
         if threshold(subject, metric) is not None
-        and metric_values.of_current_epoch(subject, metric)
+        and metric_values.list_current_epoch(subject, metric)
     )
 
 
@@ -311,7 +311,7 @@ def levels(subject: Subject, metric: Metric, split: Split | None) -> list[Metric
     places = {id(session): place for place, session in enumerate(subject.sessions)}
     every: list[MetricLevel] = []
     for epoch in metric_values.by_epoch(subject.sessions, metric.name):
-        values = [metric_values.of_session(session, metric.name) for session in epoch]
+        values = [metric_values.list_session_values(session, metric.name) for session in epoch]
         bounds = [0, *_bounds(metric, values, split), len(values)]
         every += [
             MetricLevel(

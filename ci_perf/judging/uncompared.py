@@ -22,7 +22,7 @@ class _Unmeasured(NamedTuple):
     parameters: dict[str, Scalar] = {}  # noqa: RUF012  nobody changes it
 
 
-def of_other_work(head: Summary) -> dict[str, str]:
+def describe_other_work(head: Summary) -> dict[str, str]:
     """Say, by workload, why the base's own suite has nothing that compares with the head's."""
     return head.interleaved.incomparable if head.interleaved else {}
 
@@ -43,16 +43,16 @@ def rows(
     for name in sorted(same):
         yield _same_program(same[name], before.get(name))
     for name in sorted(failed):
-        yield _failed(failed[name])
-    for name in _asked_for(before.keys() - measured, head):
-        yield _missing(before[name])
+        yield _describe_failed(failed[name])
+    for name in _filter_asked(before.keys() - measured, head):
+        yield _describe_missing(before[name])
     known = before.keys() | failed_before.keys() | measured
-    for name in _asked_for({*expected} - known, head):
+    for name in _filter_asked({*expected} - known, head):
         yield _row(_Unmeasured(name), Verdict.FAILED, Code.MISSING)
-    for name in _asked_for(failed_before.keys() - before.keys() - measured, head):
+    for name in _filter_asked(failed_before.keys() - before.keys() - measured, head):
         note = "it failed on the base"
         yield _row(failed_before[name], Verdict.FAILED, Code.MISSING, note=note)
-    other = of_other_work(head)
+    other = describe_other_work(head)
     for name in sorted(after.keys() & other.keys()):
         yield _incomparable(before.get(name), after[name], other[name])
     for name in sorted(after.keys() - before.keys() - other.keys()):
@@ -64,7 +64,7 @@ def rows(
             yield from _one_sided(before[name], after[name], limits.of(name), head)
 
 
-def of_candidate(candidate: Candidate) -> Uncompared:
+def describe_candidate(candidate: Candidate) -> Uncompared:
     """Say that a metric has a history and no head, or a head and nothing to compare it with."""
     is_missing = candidate.history is not None
     sessions = candidate.history.current if candidate.history else [candidate.head]
@@ -88,14 +88,14 @@ def of_failed(workload: str, reason: str) -> Uncompared:
     return _row(_Unmeasured(workload), Verdict.FAILED, Code.MISSING, note=reason)
 
 
-def _asked_for(names: set[str], head: Summary) -> list[str]:
+def _filter_asked(names: set[str], head: Summary) -> list[str]:
     return sorted(name for name in names if is_selected(name, head.selection))
 
 
 # --- whole workloads
 
 
-def _failed(failure: Failed) -> Uncompared:
+def _describe_failed(failure: Failed) -> Uncompared:
     """Say that a workload has no numbers on the head, and why."""
     return Uncompared(
         workload=failure.workload,
@@ -131,7 +131,7 @@ def _same_program(same: SameProgram, base: Subject | None) -> Uncompared:
     )
 
 
-def _missing(base: Subject) -> Uncompared:
+def _describe_missing(base: Subject) -> Uncompared:
     """Say that a workload has a baseline and was not measured."""
     return _row(base, Verdict.FAILED, Code.MISSING, base=metric_values.centres(base))
 
@@ -184,8 +184,8 @@ def _one_sided(
         limit = find_limit(limits, metric.name)
         if limit is None:
             continue
-        before = metric_values.of_current_epoch(base, metric)
-        after = metric_values.of_current_epoch(head, metric)
+        before = metric_values.list_current_epoch(base, metric)
+        after = metric_values.list_current_epoch(head, metric)
         name, gate = metric.name, limit.gate and metric not in _MAY_BE_UNKNOWN
         if metric in metrics.OF_PROFILE and before and _is_zero(before):
             continue  # nothing that could be missed

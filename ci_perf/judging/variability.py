@@ -40,7 +40,7 @@ def prior(
     known = [variance for variance in variances if variance.df > 0]
     if len(known) < 2:
         return UNKNOWN
-    logs = [_unbiased_log(variance) for variance in known]
+    logs = [_correct_log(variance) for variance in known]
     noise = math.fsum(distributions.trigamma(variance.df / 2) for variance in known) / len(known)
     excess = distributions.sum_of_squares(logs) / (len(logs) - 1) - noise
     least, most = bounds
@@ -58,7 +58,7 @@ def moderate(own: Variance, shared: Variance) -> Variance:
     return Variance((own.df * own.value + shared.df * shared.value) / df, df)
 
 
-def _unbiased_log(variance: Variance) -> float:
+def _correct_log(variance: Variance) -> float:
     """Return the log variance less what few observations put it off by, on average."""
     half = variance.df / 2
     return (
@@ -80,7 +80,7 @@ class Centre:
     df: float
 
 
-def trimmed_mean(values: Sequence[float], share: float) -> Centre:
+def trim_mean(values: Sequence[float], share: float) -> Centre:
     """Return the mean without this share of the values (at least one) on each side, rounded down.
 
     Its error is that of Yuen, "The two-sample trimmed t for unequal population variances",
@@ -89,7 +89,7 @@ def trimmed_mean(values: Sequence[float], share: float) -> Centre:
     around their mean, divided by h (h - 1), is the square of the standard error. It is worth h - 1
     degrees of freedom. With a share of zero, this is the plain mean.
     """
-    cut = trimmed_count(len(values), share)
+    cut = count_trimmed(len(values), share)
     left = sorted(values)[cut : len(values) - cut]
     if len(left) < 2:
         return Centre(statistics.fmean(left), 0.0, 0.0)
@@ -98,7 +98,7 @@ def trimmed_mean(values: Sequence[float], share: float) -> Centre:
     return Centre(statistics.fmean(left), len(values) * squares / (len(left) * df), df)
 
 
-def trimmed_count(values: int, share: float) -> int:
+def count_trimmed(values: int, share: float) -> int:
     """Return how many of so many values a trimmed mean leaves out on each side."""
     return int(share * values + _FLOAT_ERROR)
 

@@ -35,7 +35,7 @@ _PACKAGES = PACKAGE.parent
 _DEPENDENCIES = Path(msgspec.__file__).parents[1].resolve()
 
 
-def of_child(ours: Mapping[str, str], threads: int) -> dict[str, str]:
+def build_child_environment(ours: Mapping[str, str], threads: int) -> dict[str, str]:
     """Return the environment of every child of ours."""
     kept = {name: value for name, value in ours.items() if name not in WITHHELD}
     return {
@@ -49,10 +49,12 @@ def of_child(ours: Mapping[str, str], threads: int) -> dict[str, str]:
     }
 
 
-def of_task(ours: Mapping[str, str], protocol: Protocol, cache: Path) -> dict[str, str]:
+def build_task_environment(
+    ours: Mapping[str, str], protocol: Protocol, cache: Path
+) -> dict[str, str]:
     """Return the environment of a measured process, which keeps compiled code below `cache`."""
     return {
-        **of_child(ours, protocol.threads),
+        **build_child_environment(ours, protocol.threads),
         # Two names of one setting. torch 2.13 has its CUDA part read the older one first, and the
         # part that all devices share the newer one.
         "PYTORCH_ALLOC_CONF": protocol.allocator,
@@ -76,7 +78,7 @@ def apart_from(root: Path, ours: Mapping[str, str], threads: int) -> dict[str, s
         if Path(entry).is_absolute() and (not _is_inside(entry, root) or _is_ours(entry))
     ]
     return {
-        **of_child(ours, threads),
+        **build_child_environment(ours, threads),
         "PYTHONPATH": os.pathsep.join([*apart, str(_PACKAGES)]),
     }
 

@@ -92,7 +92,7 @@ class LocalLauncher(TaskLauncher):
             what="describing the machine",
             timeout_s=run_task.TORCH_TIMEOUT_S,
             cwd=self._root,
-            environment=child_environment.of_child(self._environment, threads),
+            environment=child_environment.build_child_environment(self._environment, threads),
             interrupted=interrupted,
         )
 
@@ -134,7 +134,7 @@ class LocalLauncher(TaskLauncher):
                 ["/bin/sh", "-c", command],
                 cwd=str(root),
                 environment={
-                    **child_environment.of_child(self._environment, processors),
+                    **child_environment.build_child_environment(self._environment, processors),
                     **variables,
                 },
                 cookie=scratch.cookie_of_launch(folder.path),
@@ -174,7 +174,7 @@ class LocalLauncher(TaskLauncher):
             server = ForkServer(
                 _python(FORK_SERVER, folder),
                 cwd=task.root,
-                environment=child_environment.of_task(
+                environment=child_environment.build_task_environment(
                     self._environment, protocol, caches / cache_name(task)
                 ),
             )
@@ -198,12 +198,12 @@ class LocalLauncher(TaskLauncher):
         protocol = task.workload.protocol
         # Compiled code of a workload on one side.
         caches = folder.path if self._caches is None else self._caches
-        environment = child_environment.of_task(
+        environment = child_environment.build_task_environment(
             self._environment, protocol, caches / cache_name(task)
         )
         count = self._kill_count()
         server = self._forking.get(_server_key(task))
-        with watching(task, folder, self._root, self._environment) as report:
+        with watch_task(task, folder, self._root, self._environment) as report:
             cookie = scratch.cookie_of_launch(folder.path)
             ended = child.run(
                 functools.partial(server.fork, folder.path, cookie)
@@ -271,12 +271,12 @@ def look(
     )
 
 
-def watching(
+def watch_task(
     task: Task, folder: Scratch, root: Path, environment: Mapping[str, str]
 ) -> contextlib.AbstractContextManager[monitoring.MonitorReport]:
     """Within, a monitor on this host watches the process of a task."""
     protocol = task.workload.protocol
-    return monitoring.watching(
+    return monitoring.watch_host(
         folder.path,
         task.gpus,
         protocol.monitor_hz,

@@ -52,7 +52,7 @@ class MonitorReport:
 
 
 @contextlib.contextmanager
-def watching(
+def watch_host(
     folder: Path,
     gpus: Sequence[str],
     hz: float,

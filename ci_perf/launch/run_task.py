@@ -34,7 +34,7 @@ from ci_perf.model.task import (
     TRACE,
     Task,
     TaskFailure,
-    of_rank,
+    name_rank_file,
 )
 from ci_perf.model.validity import Evidence, HostEvidence
 from ci_perf.system import child, files, scratch
@@ -77,7 +77,7 @@ def run(task: Task, run_process: RunProcess) -> Outcome:
             finished, result = _run(task, folder, run_process, WorkerResult)
             if isinstance(result, TaskFailure):
                 if result.exhausted is None:
-                    result = _measured_before(folder, result)
+                    result = _find_measured_before(folder, result)
             else:
                 program = _read_program(folder, task)
                 result = msgspec.structs.replace(result, program=program)
@@ -176,7 +176,7 @@ class TaskLauncher(ABC):
             return failure, failure
         self._prepare(tasks, interrupted)
         try:
-            with child.ending_orphans():
+            with child.end_orphans():
                 of_first, of_second = turn_scheduler.schedule(
                     [functools.partial(self._launch_in_slot, task) for task in tasks], interrupted
                 )
@@ -207,7 +207,7 @@ class TaskLauncher(ABC):
 
         self._prepare(tasks, interrupted)
         try:
-            with child.ending_orphans():
+            with child.end_orphans():
                 turn_scheduler.schedule_in_a_row(
                     [functools.partial(self._launch_in_slot, task) for task in ahead],
                     interrupted,
@@ -287,7 +287,7 @@ def _collect(folder: Scratch, finished: Finished, kind: type[T], limit: str) -> 
     return TaskFailure(phase=phase, reason=reason, output=tail)
 
 
-def _measured_before(folder: Scratch, failure: TaskFailure) -> Outcome:
+def _find_measured_before(folder: Scratch, failure: TaskFailure) -> Outcome:
     """Return what a process measured before it failed, if its timing was complete; else why."""
     kept = _left_before(folder, failure, WorkerResult)
     if kept is None:
@@ -313,7 +313,7 @@ def _read_program(folder: Scratch, task: Task) -> Program:
     """Return what a launch has recorded, or why that proves nothing."""
     workload = task.workload
     ranks = range(workload.world_size) if workload.launch == "torchrun" else ()
-    names = [of_rank(PROGRAM, rank) for rank in ranks] or [PROGRAM]
+    names = [name_rank_file(PROGRAM, rank) for rank in ranks] or [PROGRAM]
     try:
         programs = [program for name in names if (program := folder.read(name, Program))]
     except InvalidFileError as error:

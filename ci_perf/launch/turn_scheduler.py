@@ -162,7 +162,7 @@ class Slot:
     def _woken_on(self, cpu: int | None) -> contextlib.AbstractContextManager[None]:
         if cpu is None or not (pid := self._pid()):
             return contextlib.nullcontext()
-        return processes.waking_on(pid, cpu)
+        return processes.wake_on(pid, cpu)
 
     def _pid(self) -> int:
         return self._resident.pid() if self._resident else 0

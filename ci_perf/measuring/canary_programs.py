@@ -118,7 +118,7 @@ def _warm_step_s(here: Device, step: Step, seconds: float, clock: Callable[[], f
 def main(folder: Path, name: str, threads: int) -> None:
     """Write the times; none where torch is missing, which a suite may do without."""
     try:
-        with knobs.imports_kept():
+        with knobs.pause_collector():
             import torch
     except ImportError:
         files.write(folder / task.RESULT, CanaryTimes(median_s={}))

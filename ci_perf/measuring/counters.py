@@ -33,7 +33,7 @@ def count_work(step: Callable[[], object], device: Device, parameters: int | Non
     if "torch" not in sys.modules:
         return _absent("the workload has not imported torch", parameters)
     try:
-        operators, flops = _watched(step, device)
+        operators, flops = _count_operators(step, device)
     except Exception as error:  # noqa: BLE001  the instrument's failure, not the workload's
         return _absent(f"{type(error).__name__}: {error}", parameters)
     if operators == 0 and sys.modules["torch"].cuda.is_initialized():
@@ -45,7 +45,7 @@ def _absent(reason: str, parameters: int | None) -> Work:
     return Work(operators=None, flops=None, parameters=parameters, absent=reason[:_REASON_CHARS])
 
 
-def _watched(step: Callable[[], object], device: Device) -> tuple[int, int]:
+def _count_operators(step: Callable[[], object], device: Device) -> tuple[int, int]:
     """Count the operators and FLOPs of a step.
 
     torch's own FlopCounterMode counts the same FLOPs; it also follows modules, and imports dynamo.
@@ -61,7 +61,7 @@ def _watched(step: Callable[[], object], device: Device) -> tuple[int, int]:
             flops += int(formula(*args, **kwargs, out_val=result))
         return result
 
-    with dispatch.calling(call):
+    with dispatch.call_on_dispatch(call):
         step()
     device.synchronize()
     return operators, flops
@@ -86,7 +86,7 @@ def count_compiles(cache: Literal["empty", "filled"]) -> CompileCounts:
     if dynamo is None:
         return CompileCounts(graphs=0, graph_breaks=0, recompiles=0, cache=cache)
     records = dynamo.get_compilation_metrics()
-    breaks = [*_between_graphs(dynamo), *_of_whole_functions(records)]
+    breaks = [*_between_graphs(dynamo), *_name_whole_functions(records)]
     return CompileCounts(
         graphs=dynamo.counters["stats"]["unique_graphs"],
         graph_breaks=len(breaks),
@@ -104,18 +104,20 @@ def _between_graphs(dynamo: Any) -> Iterator[str]:  # noqa: ANN401  the module
     for record in dynamo.graph_break_reasons:
         place = record.user_stack[-1] if record.user_stack else None
         file, line = (place.filename, place.lineno) if place else (None, None)
-        yield _spelled(record.reason, file, line)
+        yield _spell_break(record.reason, file, line)
 
 
-def _of_whole_functions(records: Iterable[Any]) -> Iterator[str]:
+def _name_whole_functions(records: Iterable[Any]) -> Iterator[str]:
     """Name each break for which dynamo left the whole function to Python; it makes no graph."""
     for record in records:
         if getattr(record, "fail_type", None) == _GIVEN_UP:
             reason = f"{_first_line(record.fail_reason)}; the whole function runs in Python"
-            yield _spelled(reason, record.fail_user_frame_filename, record.fail_user_frame_lineno)
+            yield _spell_break(
+                reason, record.fail_user_frame_filename, record.fail_user_frame_lineno
+            )
 
 
-def _spelled(reason: str, file: str | None, line: int | None) -> str:
+def _spell_break(reason: str, file: str | None, line: int | None) -> str:
     what = _first_line(reason)
     if what.startswith(_JUMP):
         what = f"a branch depends on the values of a tensor ({what})"

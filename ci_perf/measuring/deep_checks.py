@@ -137,7 +137,7 @@ def _be_neighbour(name: str) -> None:
 
 def known_kernel(bench: Bench) -> Verdict:
     """Time kernels of known cycles by CUDA events, and read their clock by NVML."""
-    with _opened(bench) as gpu:
+    with _open_gpu(bench) as gpu:
         for _ in range(_ROUNDS):  # an idle GPU needs about a second to raise its clocks
             _spin(bench, gpu, _CYCLES)
         single = [_spin(bench, gpu, _CYCLES) for _ in range(_ROUNDS)]
@@ -175,7 +175,7 @@ def one_wait(bench: Bench) -> Verdict:
         return number.add_(1)
 
     bench.device.time_block(step, _STEPS)
-    calls = _traced_calls(bench, lambda: bench.device.time_block(step, _STEPS))
+    calls = _trace_calls(bench, lambda: bench.device.time_block(step, _STEPS))
     launches = [start for start, name in calls if "Launch" in name]
     if not launches:
         raise SkippedError(
@@ -190,7 +190,7 @@ def one_wait(bench: Bench) -> Verdict:
     )
 
 
-def _traced_calls(bench: Bench, work: Callable[[], object]) -> list[tuple[float, str]]:
+def _trace_calls(bench: Bench, work: Callable[[], object]) -> list[tuple[float, str]]:
     """Return when some work called which function of the driver; the profiler waits after it."""
     profiler = bench.torch.profiler
     activities = [profiler.ProfilerActivity.CPU, profiler.ProfilerActivity.CUDA]
@@ -212,7 +212,7 @@ def _traced_calls(bench: Bench, work: Callable[[], object]) -> list[tuple[float,
 def nvml_identity(bench: Bench) -> Verdict:
     """Compare the GPU that NVML finds by its UUID with the one that torch computes on."""
     cuda = bench.torch.cuda.get_device_properties(bench.name)
-    with _opened(bench) as gpu:
+    with _open_gpu(bench) as gpu:
         facts = gpu.facts()
     if facts.total_bytes is None:
         raise SkippedError(f"NVML does not tell the memory: {gpu.absent.get('total_bytes')}")
@@ -225,9 +225,9 @@ def nvml_identity(bench: Bench) -> Verdict:
 
 
 @contextlib.contextmanager
-def _opened(bench: Bench) -> Iterator[Gpu]:
+def _open_gpu(bench: Bench) -> Iterator[Gpu]:
     """Open in NVML the GPU that torch computes on. Raises SkippedError where NVML is silent."""
-    with nvml.opened([bench.uuid]) as (gpu,):
+    with nvml.open_gpus([bench.uuid]) as (gpu,):
         if gpu.facts().uuid is None:
             raise SkippedError(f"NVML does not tell of this GPU: {gpu.absent['uuid']}")
         yield gpu
@@ -256,7 +256,7 @@ def _empty(bench: Bench, size: int) -> object:
 
 def gpu_neighbour(bench: Bench) -> Verdict:
     """Read the memory in use by NVML, before and while another program holds some."""
-    with _opened(bench) as gpu:
+    with _open_gpu(bench) as gpu:
         bench.device.synchronize()
         before = gpu.readings().used_bytes
         with _neighbour(bench):

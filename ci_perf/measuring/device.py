@@ -43,7 +43,7 @@ def cpu_time_ns() -> int | None:
     if has_children():
         if not _children(os.getpid(), "self").exists():
             return None
-        living_ns = sum(map(_scheduled_ns, _below(os.getpid())))
+        living_ns = sum(map(_read_scheduled_ns, _below(os.getpid())))
     ended = resource.getrusage(resource.RUSAGE_CHILDREN)
     ended_ns = round((ended.ru_utime + ended.ru_stime) * 1e9)
     # Last, so that next to nothing of this function lies between two readings.
@@ -53,7 +53,7 @@ def cpu_time_ns() -> int | None:
 def count_tasks() -> int:
     """Count the threads of this process and of all descendants that live."""
     pids = [os.getpid(), *_below(os.getpid())]
-    return sum(len(_listed(_PROC / str(pid) / "task")) for pid in pids)
+    return sum(len(_list_ids(_PROC / str(pid) / "task")) for pid in pids)
 
 
 def has_children() -> bool:
@@ -72,20 +72,20 @@ def _children(task: int, process: int | str) -> Path:
 
 def _below(process: int) -> Iterator[int]:
     """Yield the ids of the descendants; threads and processes may end meanwhile."""
-    for task in _listed(_PROC / str(process) / "task"):
+    for task in _list_ids(_PROC / str(process) / "task"):
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
             for child in map(int, _children(task, process).read_text().split()):
                 yield child
                 yield from _below(child)
 
 
-def _listed(folder: Path) -> list[int]:
+def _list_ids(folder: Path) -> list[int]:
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):
         return [int(path.name) for path in folder.iterdir()]
     return []
 
 
-def _scheduled_ns(pid: int) -> int:
+def _read_scheduled_ns(pid: int) -> int:
     """Return the CPU time of all threads of a process; 0 where it has just been waited for."""
     with contextlib.suppress(OSError):
         return time.clock_gettime_ns(~pid << _ID_BITS | _SCHEDULED)
@@ -284,8 +284,8 @@ class CudaDevice:
         end = clock()
         return Block(
             step_s=_seconds((end - start) / count),
-            steps_s=tuple(_seconds(_elapsed_ns(*pair)) for pair in pairwise(events)),
-            device_s=_seconds(_elapsed_ns(first, events[-1]) / count),
+            steps_s=tuple(_seconds(_read_elapsed_ns(*pair)) for pair in pairwise(events)),
+            device_s=_seconds(_read_elapsed_ns(first, events[-1]) / count),
             issue_s=_seconds(queued - begin),
         )
 
@@ -303,7 +303,7 @@ class CudaDevice:
         """See Device."""
         assert begin.event is not None
         assert end.event is not None
-        return (end.host_ns - begin.host_ns) / 1e9, _elapsed_ns(begin.event, end.event) / 1e9
+        return (end.host_ns - begin.host_ns) / 1e9, _read_elapsed_ns(begin.event, end.event) / 1e9
 
     def reset_peaks(self) -> None:
         """See Device."""
@@ -370,7 +370,7 @@ def highest(cards: Sequence[DeviceMemory]) -> DeviceMemory | None:
     return DeviceMemory(**values_by_field)
 
 
-def _elapsed_ns(begin: TimingEvent, end: TimingEvent) -> float:
+def _read_elapsed_ns(begin: TimingEvent, end: TimingEvent) -> float:
     return begin.elapsed_time(end) * 1e6  # events count milliseconds
 
 

@@ -26,7 +26,7 @@ def flop_formulas() -> Mapping[Any, Callable[..., Any]]:
     return formulas
 
 
-def calling(call: Call) -> contextlib.AbstractContextManager[object]:
+def call_on_dispatch(call: Call) -> contextlib.AbstractContextManager[object]:
     """Within, `call` gets each operator, its arguments and its keywords, and returns its result.
 
     Below autograd, where backward operators pass as well. In inference mode, composite operators

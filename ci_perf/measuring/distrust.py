@@ -96,7 +96,7 @@ def reason(code: str, detail: str, workload: str = "") -> Reason:
 INTERRUPTED = reason("interrupted", "the run was interrupted before every process was measured")
 
 
-def of_host(
+def distrust_host(
     *,
     proc: Path = linux.PROC,
     scratch: Path | None = None,
@@ -108,12 +108,12 @@ def of_host(
     scratch = scratch or Path(tempfile.gettempdir())
     return (
         *_pressure(proc),
-        *of_space(scratch, min_free_bytes, _free(scratch)),
-        *of_space(shared, min_shared_bytes, _free(shared)),
+        *distrust_space(scratch, min_free_bytes, _free(scratch)),
+        *distrust_space(shared, min_shared_bytes, _free(shared)),
     )
 
 
-def of_space(folder: Path, expected: int, free: int | None) -> tuple[Reason, ...]:
+def distrust_space(folder: Path, expected: int, free: int | None) -> tuple[Reason, ...]:
     """Return a reason when fewer than `expected` bytes are free; `None` is a folder that is not."""
     if free is None or free >= expected:
         return ()
@@ -121,12 +121,12 @@ def of_space(folder: Path, expected: int, free: int | None) -> tuple[Reason, ...
     return (reason("low_disk", detail),)
 
 
-def of_gpus(states: GpuStates) -> tuple[Reason, ...]:
+def distrust_gpus(states: GpuStates) -> tuple[Reason, ...]:
     """Return what speaks against the GPUs, as gpu_probe.py has seen them."""
     return tuple(itertools.chain.from_iterable(map(_gpu_before, states.gpus)))
 
 
-def of_image(image: Image | None) -> tuple[Reason, ...]:
+def distrust_image(image: Image | None) -> tuple[Reason, ...]:
     """Return what speaks against the image of the container; `None` is that there is none."""
     if image is None or image.is_pinned:
         return ()
@@ -217,7 +217,7 @@ def _power(state: GpuState) -> str:
     return f"expected the default limit of {default:g} W, found {limit:g} W"
 
 
-def of_process(workload: str, evidence: Evidence, world_size: int) -> tuple[Reason, ...]:
+def distrust_process(workload: str, evidence: Evidence, world_size: int) -> tuple[Reason, ...]:
     """Return what speaks against the numbers of a process of `world_size` ranks."""
     details = list(_host_during(evidence.host, world_size))
     for gpu in evidence.gpus:
@@ -230,18 +230,18 @@ def of_process(workload: str, evidence: Evidence, world_size: int) -> tuple[Reas
     return tuple(reason(code, detail, workload) for code, detail in details)
 
 
-def of_failure(workload: str, failure: TaskFailure, world_size: int) -> tuple[Reason, ...]:
+def distrust_failure(workload: str, failure: TaskFailure, world_size: int) -> tuple[Reason, ...]:
     """Return what the machine did that ends a process. A GPU that is lost is lost for the run."""
     if failure.evidence is None:
         return ()
-    reasons = of_process(workload, failure.evidence, world_size)
+    reasons = distrust_process(workload, failure.evidence, world_size)
     return tuple(
         msgspec.structs.replace(each, workload="") if each.code == "gpu_lost" else each
         for each in find_fatal(reasons, workload, has_filled_gpu=has_filled_gpu(failure.exhausted))
     )
 
 
-def of_lost_gpus(states: GpuStates) -> tuple[Reason, ...]:
+def find_lost_gpus(states: GpuStates) -> tuple[Reason, ...]:
     """Return that GPUs are lost, as they are seen after a process has failed."""
     return tuple(
         reason("gpu_lost", f"{state.uuid}: after a failed process: {state.lost}")
@@ -250,7 +250,7 @@ def of_lost_gpus(states: GpuStates) -> tuple[Reason, ...]:
     )
 
 
-def incomplete_process(workload: str, process: Process) -> tuple[Reason, ...]:
+def report_incomplete(workload: str, process: Process) -> tuple[Reason, ...]:
     """Return why some instruments show nothing, in one reason; none when all do."""
     absent = dict(process.absent)
     if process.fingerprint.absent:
@@ -261,7 +261,7 @@ def incomplete_process(workload: str, process: Process) -> tuple[Reason, ...]:
     return (reason("incomplete", detail, workload),)
 
 
-def unwatched_process(workload: str, why: str) -> Reason:
+def report_unwatched(workload: str, why: str) -> Reason:
     """Return the reason for a process on a GPU that has no evidence at all."""
     return reason("unwatched", why, workload)
 

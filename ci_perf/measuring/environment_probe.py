@@ -97,7 +97,9 @@ def describe(
         device=device,
         locks=locks,
         gpus=uuids,
-        environment=Environment(hard=hard, soft=_software(torch, threads), noted=_noted()),
+        environment=Environment(
+            hard=hard, soft=_software(torch, threads), noted=_note_environment()
+        ),
         variables={name: digest(os.fsencode(value)) for name, value in os.environ.items()},
     )
 
@@ -273,7 +275,7 @@ def _driver() -> str | None:
     return None
 
 
-def _noted() -> Noted:
+def _note_environment() -> Noted:
     return Noted(
         host_hash=linux.name_hash(),
         memory_total_bytes=linux.memory_total_bytes(),

@@ -57,7 +57,7 @@ def checksums(output: object) -> tuple[float, ...]:
                 "of the step, not all that led to it"
             )
         name = f"checksum of tensor {position} of output"
-        sums += [user_code.finite(value, name) for value in _of_tensor(leaf)]
+        sums += [user_code.finite(value, name) for value in _reduce_tensor(leaf)]
     if not sums:
         raise WorkloadError(
             "output: expected at least one tensor or number, found none; remove `output` if "
@@ -78,7 +78,7 @@ def _leaves(output: object) -> Iterator[Any]:
         yield output
 
 
-def _of_tensor(leaf: Any) -> tuple[float, float]:  # noqa: ANN401  whatever the author returns
+def _reduce_tensor(leaf: Any) -> tuple[float, float]:  # noqa: ANN401  whatever the author returns
     torch = sys.modules.get("torch")
     if isinstance(leaf, (bool, int, float)):
         return abs(float(leaf)), float(leaf)

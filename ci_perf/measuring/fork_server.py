@@ -28,7 +28,7 @@ def main(folder: Path) -> None:
     A thread would be missing in what is forked: with several, there is nothing but the end.
     """
     workload = (todo := files.read(folder / task.TASK, task.Task)).workload
-    with knobs.imports_kept():
+    with knobs.pause_collector():
         loaded = user_code.load(Path(workload.file), Path(todo.root), todo.python_path)
         loaded.prepare(workload.collects)
         with contextlib.suppress(ForeignCodeError):  # each launch says so

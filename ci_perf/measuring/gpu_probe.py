@@ -24,7 +24,7 @@ _PAUSE_S = 0.25
 
 def look(uuids: Sequence[str], *, sleep: Callable[[float], None] = time.sleep) -> GpuStates:
     """Look at each GPU for a while."""
-    with nvml.opened(uuids) as gpus:
+    with nvml.open_gpus(uuids) as gpus:
         if any(gpu.readings().utilization is not None for gpu in gpus):
             sleep(_SETTLE_S)
         highest: list[float | None] = [None] * len(gpus)

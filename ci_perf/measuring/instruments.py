@@ -124,7 +124,7 @@ class Instruments:
         try:
             return instrument()
         except BaseException as error:  # also SystemExit: a step and a teardown are the author's
-            if steps and (self._group.world_size > 1 or memory.exhausted(error, None)):
+            if steps and (self._group.world_size > 1 or memory.find_exhausted(error, None)):
                 raise
             words = " ".join(f"{type(error).__name__}: {error}".split())
             self.absent[name] = words[:_REASON_CHARS]

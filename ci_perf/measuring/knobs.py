@@ -54,7 +54,7 @@ _NEVER_COLLECT = 2**31 - 1
 
 
 @contextlib.contextmanager
-def imports_kept() -> Iterator[None]:
+def pause_collector() -> Iterator[None]:
     """Import without the garbage collector, which would look for garbage in what stays.
 
     What has been imported is left out of later collections, in a launch until the timed region
@@ -81,8 +81,8 @@ def fix_process(protocol: Protocol) -> None:
         allowed = os.sched_getaffinity(0)
         if not wanted <= allowed:
             raise ValueError(
-                f"cpus = {protocol.cpus!r}: expected CPUs among {_spelled(allowed)}, "
-                f"found {_spelled(wanted - allowed)}; change `cpus` in suite.toml"
+                f"cpus = {protocol.cpus!r}: expected CPUs among {_spell_cpus(allowed)}, "
+                f"found {_spell_cpus(wanted - allowed)}; change `cpus` in suite.toml"
             )
         os.sched_setaffinity(0, wanted)
     if protocol.memory_limit_bytes:
@@ -105,7 +105,7 @@ def fix_libraries(protocol: Protocol) -> None:
         torch.set_float32_matmul_precision("highest")
 
 
-def held() -> dict[str, Scalar]:
+def read_knobs() -> dict[str, Scalar]:
     """Say which knobs held, as the process found them: the workload may have turned some.
 
     A knob that cannot be read is absent. Never raises.
@@ -115,13 +115,13 @@ def held() -> dict[str, Scalar]:
         for name in (*_VARIABLES, *filter(_is_of_nccl, os.environ))
         if (value := os.environ.get(name))
     }
-    values["cpus"] = _spelled(os.sched_getaffinity(0))
+    values["cpus"] = _spell_cpus(os.sched_getaffinity(0))
     values["gc_thresholds"] = ",".join(map(str, gc.get_threshold()))
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     if limit != resource.RLIM_INFINITY:
         values["memory_limit_bytes"] = limit
     if torch := sys.modules.get("torch"):
-        values |= _of_torch(torch)
+        values |= _read_torch_knobs(torch)
     return dict(sorted(values.items()))
 
 
@@ -130,7 +130,7 @@ def _is_of_nccl(variable: str) -> bool:
     return variable.startswith("NCCL_")
 
 
-def _of_torch(torch: Any) -> dict[str, Scalar]:  # noqa: ANN401  the module
+def _read_torch_knobs(torch: Any) -> dict[str, Scalar]:  # noqa: ANN401  the module
     read: dict[str, Callable[[], object]] = {
         "torch_threads": torch.get_num_threads,
         "torch_interop_threads": torch.get_num_interop_threads,
@@ -174,7 +174,7 @@ def _cpus(text: str) -> set[int]:
     return cpus
 
 
-def _spelled(cpus: set[int]) -> str:
+def _spell_cpus(cpus: set[int]) -> str:
     """Write {0, 1, 2, 3, 8} as "0-3,8"."""
     ranges: list[list[int]] = []
     for cpu in sorted(cpus):

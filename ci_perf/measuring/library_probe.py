@@ -182,7 +182,7 @@ def ask(
 def _answer(done: "subprocess.CompletedProcess[str]", decoder: "msgspec.json.Decoder[T]") -> T:
     if done.returncode != 0:
         said = " ".join(done.stderr.split())[-500:]
-        raise NoAnswerError(f"ended with {_ending(done.returncode)}: {said or 'no words'}")
+        raise NoAnswerError(f"ended with {_describe_end(done.returncode)}: {said or 'no words'}")
     try:
         # The libraries may print, too; our answer is the last line.
         return decoder.decode(done.stdout.rstrip().rpartition("\n")[2])
@@ -190,7 +190,7 @@ def _answer(done: "subprocess.CompletedProcess[str]", decoder: "msgspec.json.Dec
         raise NoAnswerError(f"expected facts as JSON, found: {error}") from None
 
 
-def _ending(code: int) -> str:
+def _describe_end(code: int) -> str:
     if code >= 0:
         return f"exit code {code}"
     try:

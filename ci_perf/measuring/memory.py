@@ -41,7 +41,7 @@ def read_peaks(here: Device, step: Step, steps: int, group: Group) -> Memory:
     """Read the peaks over `steps` steps; of several ranks, each peak is the highest of any."""
     here.reset_peaks()
     here.time_block(step, steps)
-    cards = [card for memory in here.memory() for card in _of_every_rank(memory, group)]
+    cards = [card for memory in here.memory() for card in _read_every_rank(memory, group)]
     return msgspec.structs.replace(
         host_peak(group),
         device=highest(cards),
@@ -55,7 +55,7 @@ def host_peak(group: Group) -> Memory:
 
 
 @contextlib.contextmanager
-def noting_children(group: Group) -> Iterator[Callable[[], bool]]:
+def note_children(group: Group) -> Iterator[Callable[[], bool]]:
     """Within, note whether processes run below any rank; ask afterwards."""
     before = _faults_of_children()
     yield lambda: bool(group.maximum(has_children() or _faults_of_children() > before))
@@ -66,7 +66,7 @@ def _faults_of_children() -> int:
     return resource.getrusage(resource.RUSAGE_CHILDREN).ru_minflt
 
 
-def _of_every_rank(memory: DeviceMemory, group: Group) -> Iterator[DeviceMemory]:
+def _read_every_rank(memory: DeviceMemory, group: Group) -> Iterator[DeviceMemory]:
     """Yield the memory of each rank's card. They tell each other numbers only: -1 is `None`."""
     fields = msgspec.structs.asdict(memory)
     by_field = [group.gather(-1 if value is None else value) for value in fields.values()]
@@ -96,7 +96,7 @@ def address_space() -> AddressSpace:
     )
 
 
-def exhausted(
+def find_exhausted(
     error: BaseException, device: Device | None, space: AddressSpace | None = None
 ) -> Exhausted | None:
     """Return what is known of it when `error`, or what caused it, says that memory ran out.

@@ -23,7 +23,7 @@ def files(modules: Mapping[str, object]) -> list[tuple[str, str]]:
     return [(name, file) for name, file in named if isinstance(file, str)]
 
 
-def imported(modules: Mapping[str, object]) -> Iterable[tuple[str, str]]:
+def list_imported(modules: Mapping[str, object]) -> Iterable[tuple[str, str]]:
     """Yield every module with its real file, a namespace with its first folder."""
     for name, module in sorted(modules.items()):
         said = vars_of(module)

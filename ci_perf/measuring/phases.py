@@ -57,7 +57,7 @@ def go_through(
     no blocks. `alone` is called once no other launch imports meanwhile.
     """
     protocol = todo.workload.protocol
-    stopwatch.turn_taker = turn_client.of(todo, stopwatch.folder)
+    stopwatch.turn_taker = turn_client.open_turn_taker(todo, stopwatch.folder)
     left = TimeLeft(todo.workload.protocol.timeout_s, stopwatch.turn_taker.clock)
     knobs.fix_process(protocol)
     watcher = Watcher()
@@ -68,7 +68,7 @@ def go_through(
             alone()
 
         file, root = Path(todo.workload.file), Path(todo.root)
-        with knobs.imports_kept():
+        with knobs.pause_collector():
             loaded = user_code.load(
                 file, root, todo.python_path, after_libraries=take if todo.only_libraries else None
             )
@@ -92,7 +92,7 @@ def go_through(
     with stopwatch.phase(Phase.BUILD):
         workload = loaded.build(context)
         counters.keep_all_compile_records()
-        here = stopwatch.device = _reporting(here, workload)
+        here = stopwatch.device = _wrap_device(here, workload)
     with stopwatch.phase(Phase.FIRST_STEP):
         first_step_s = group.maximum(here.time_block(workload.step, 1).step_s)
     with stopwatch.phase(Phase.FINGERPRINT):
@@ -113,7 +113,7 @@ def go_through(
         step = timing.with_slowdown(workload.step, todo.workload.slowdown, here, step_s=step_s)
     with (
         stopwatch.phase(Phase.TIMED),
-        memory.noting_children(group) as had_children,
+        memory.note_children(group) as had_children,
         _no_collector(),
     ):
         marks.begin()
@@ -145,7 +145,7 @@ def go_through(
     after.go_through(process, stopwatch, watcher, cache, keep)
 
 
-def _reporting(here: Device, workload: Workload) -> Device:
+def _wrap_device(here: Device, workload: Workload) -> Device:
     """Return the device, by whose steps are what the workload reports where it does."""
     if workload.reported_s is None:
         return here
@@ -215,7 +215,7 @@ class AfterTiming:
 
         Raises ForeignCodeError and, where there are several ranks, what a step raises.
         """
-        held = self.instruments.take("knobs", knobs.held, steps=0) or {}
+        held = self.instruments.take("knobs", knobs.read_knobs, steps=0) or {}
         compiled = self.instruments.take(
             "compiles", lambda: counters.count_compiles(cache), steps=0
         )
@@ -302,7 +302,7 @@ class AfterTiming:
     def _result(self, process: Process, held: dict[str, Scalar]) -> WorkerResult:
         epoch = self.workload.items_per_epoch
         own = self.workload.metrics() if self.workload.metrics else {}
-        process = msgspec.structs.replace(process, metrics=metrics.rounded_own(own))
+        process = msgspec.structs.replace(process, metrics=metrics.round_own(own))
         result = WorkerResult(
             items_per_step=float(self.workload.items_per_step),
             items_per_epoch=None if epoch is None else float(epoch),

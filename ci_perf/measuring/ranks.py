@@ -99,13 +99,13 @@ def free_port() -> int:
 def _run(folder: Path, here: Path, todo: Task, worker: str, port: Callable[[], int]) -> None:
     """Start the ranks and wait for their end. Raises _RanksError, and what torchrun raises."""
     os.environ.update(_local_only(), TORCH_ELASTIC_SHUTDOWN_TIMEOUT=_GRACE_S)
-    with knobs.imports_kept():
+    with knobs.pause_collector():
         from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 
     # It repeats in a screen of lines what we say in one.
     logging.getLogger("torch.distributed.elastic").setLevel(logging.CRITICAL)
     count = todo.workload.world_size
-    with Outputs(here, count) as outputs, _asked_where_it_hangs(folder, outputs):
+    with Outputs(here, count) as outputs, _print_stacks_on_signal(folder, outputs):
         try:
             _torchrun(folder, outputs, worker, port)
         except ChildFailedError as error:
@@ -189,7 +189,7 @@ def _local_only() -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def _asked_where_it_hangs(folder: Path, outputs: Outputs) -> Iterator[None]:
+def _print_stacks_on_signal(folder: Path, outputs: Outputs) -> Iterator[None]:
     """Within, SIGUSR1 has every rank print its stack, and us pass it on: the time limit is over."""
 
     def pass_on(number: int, frame: FrameType | None) -> None:
@@ -237,7 +237,7 @@ def _failure(folder: Path, failures: Mapping[int, Any], outputs: Outputs) -> Tas
         reason, phase = said.reason, said.phase
     else:
         phase = _phase(folder, rank)
-        reason = f"{_ending(failures[rank].exitcode)} in phase {phase.value}"
+        reason = f"{_describe_end(failures[rank].exitcode)} in phase {phase.value}"
     return TaskFailure(
         phase=phase,
         reason=f"rank {rank} of {outputs.world_size}: {reason}"[:_REASON_CHARS],
@@ -251,24 +251,24 @@ def _first(folder: Path, failures: Mapping[int, Any], outputs: Outputs) -> int:
     """Find the rank whose end was the first. torchrun finds several dead at once."""
     # SIGTERM is what torchrun sends to the others.
     own = [rank for rank, failure in failures.items() if failure.exitcode != -signal.SIGTERM]
-    return min(own or failures, key=lambda rank: _ended(folder, rank, failures[rank], outputs))
+    return min(own or failures, key=lambda rank: _find_end(folder, rank, failures[rank], outputs))
 
 
-def _ended(folder: Path, rank: int, failure: Any, outputs: Outputs) -> float:  # noqa: ANN401
+def _find_end(folder: Path, rank: int, failure: Any, outputs: Outputs) -> float:  # noqa: ANN401
     """Return about when a rank ended, by `time.time`.
 
     An exception is known by the time of its report, and a fault by that of the last output. What
     ends without a word (SIGKILL, an exit) is no consequence of another's end, and comes first.
     """
     with contextlib.suppress(FileNotFoundError):
-        return (folder / task.of_rank(task.FAILURE, rank)).stat().st_mtime
+        return (folder / task.name_rank_file(task.FAILURE, rank)).stat().st_mtime
     spoken = outputs.spoken_at(rank)
     if -failure.exitcode in _FAULTS and spoken:
         return spoken
     return float(failure.timestamp) - _NOTICED_LATE_S
 
 
-def _ending(code: int) -> str:
+def _describe_end(code: int) -> str:
     if code >= 0:
         return f"the process ended with exit code {code}"
     try:
@@ -280,7 +280,7 @@ def _ending(code: int) -> str:
 
 def _read(folder: Path, rank: int) -> TaskFailure | None:
     """Return what a rank wrote of its own end, if it did and it can be read."""
-    path = folder / task.of_rank(task.FAILURE, rank)
+    path = folder / task.name_rank_file(task.FAILURE, rank)
     try:
         return None if files.is_missing(path) else files.read(path, TaskFailure)
     except InvalidFileError:
@@ -289,7 +289,7 @@ def _read(folder: Path, rank: int) -> TaskFailure | None:
 
 def _phase(folder: Path, rank: int) -> Phase:
     try:
-        return Phase((folder / task.of_rank(task.PHASE, rank)).read_text())
+        return Phase((folder / task.name_rank_file(task.PHASE, rank)).read_text())
     except (OSError, ValueError):  # it has not come so far
         return Phase.LAUNCH
 
@@ -297,7 +297,7 @@ def _phase(folder: Path, rank: int) -> Phase:
 def _wrong(folder: Path, count: int, *, profiles: bool = False) -> str:
     """Say why what the ranks left is no result of `count` ranks; empty when it is one."""
     path = folder / task.RESULT
-    undone = [r for r in range(count) if not (folder / task.of_rank(task.DONE, r)).exists()]
+    undone = [r for r in range(count) if not (folder / task.name_rank_file(task.DONE, r)).exists()]
     if undone and len(undone) < count:
         phase = _phase(folder, undone[0]).value
         return f"rank {undone[0]} of {count}: the process ended with exit code 0 in phase {phase}"

@@ -9,7 +9,7 @@ from ci_perf.measuring.device import Device, Stamp
 from ci_perf.measuring.user_code import WorkloadError
 from ci_perf.model.base import Name
 from ci_perf.model.process import StepPhase, StepPhases
-from ci_perf.workload import PhaseMaker, unwatched
+from ci_perf.workload import PhaseMaker, enter_unwatched
 
 MAX_PHASES = 50
 
@@ -19,7 +19,7 @@ class Watcher:
 
     def __init__(self) -> None:
         self._device: Device | None = None
-        self._mark: PhaseMaker = unwatched
+        self._mark: PhaseMaker = enter_unwatched
         self._spans: list[tuple[str, Stamp, Stamp]] = []
         self._entered: set[str] = set()
         self._known: set[str] = set()
@@ -30,7 +30,7 @@ class Watcher:
         Nothing is looked at before: torch.compile traces this, and a check would break its graph.
         """
         if self._device is None:
-            return unwatched(name)
+            return enter_unwatched(name)
         if name not in self._known:
             _check(name, len(self._known))
             self._known.add(name)
@@ -43,7 +43,7 @@ class Watcher:
         try:
             yield
         finally:
-            self._device, self._mark = None, unwatched
+            self._device, self._mark = None, enter_unwatched
             self._spans.clear()
 
     def watch(self, device: Device, step: Callable[[], object], steps: int) -> StepPhases | None:

@@ -242,14 +242,14 @@ def with_slowdown(step: Step, share: float, device: Device, *, step_s: float) ->
     if not share:
         return step
     if not isinstance(device, CudaDevice):
-        return slowed(step, share)
+        return slow_step(step, share)
     import torch
 
     sleep: Sleep = torch.cuda._sleep  # noqa: SLF001  torch's own tests keep a GPU busy by it
-    return slowed(step, share, occupy=occupying(device, share * step_s, sleep))
+    return slow_step(step, share, occupy=occupy_device(device, share * step_s, sleep))
 
 
-def slowed(
+def slow_step(
     step: Step,
     share: float,
     *,
@@ -274,7 +274,7 @@ def slowed(
     return slower
 
 
-def occupying(device: Device, seconds: float, sleep: Sleep) -> Callable[[], object]:
+def occupy_device(device: Device, seconds: float, sleep: Sleep) -> Callable[[], object]:
     """Return a call that queues work which keeps `device` busy for `seconds`."""
     device.time_block(lambda: sleep(_TRIAL_CYCLES), 1)  # the first launch of a kernel loads it
     trial = device.time_block(lambda: sleep(_TRIAL_CYCLES), _TRIALS)

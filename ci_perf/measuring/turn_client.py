@@ -22,7 +22,7 @@ from ci_perf.model.task import (
     Task,
     TurnAnswer,
     TurnRequest,
-    of_rank,
+    name_rank_file,
 )
 
 Clock = Callable[[], float]
@@ -145,7 +145,7 @@ class Rank(Alone):
     def __init__(self, folder: Path, rank: int, clock: Clock = time.perf_counter) -> None:
         """`folder` is that of the launch."""
         self._clock = clock
-        self._imported = folder / of_rank(IMPORTED, rank)
+        self._imported = folder / name_rank_file(IMPORTED, rank)
         self._turn = folder / RANKS_TURN
         self._waited_s = 0.0
 
@@ -168,7 +168,9 @@ class RanksAgent:
     def __init__(self, todo: Task, folder: Path) -> None:
         """`folder` is that of the launch. Raises OSError."""
         self._own = Ahead(Path(todo.turns))
-        self._marks = [folder / of_rank(IMPORTED, rank) for rank in range(todo.workload.world_size)]
+        self._marks = [
+            folder / name_rank_file(IMPORTED, rank) for rank in range(todo.workload.world_size)
+        ]
         self._turn = folder / RANKS_TURN
         os.mkfifo(self._turn, 0o600)
 
@@ -184,7 +186,7 @@ class RanksAgent:
         os.open(self._turn, os.O_RDWR | os.O_NONBLOCK)  # open to the end of this process
 
 
-def of(todo: Task, folder: Path) -> TurnTaker:
+def open_turn_taker(todo: Task, folder: Path) -> TurnTaker:
     """Return the turns that a task grants; `folder` is that of the launch. Raises OSError."""
     if not todo.turns:
         return Alone()

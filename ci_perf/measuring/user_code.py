@@ -139,11 +139,11 @@ def _is_docstring(statement: ast.stmt) -> bool:
 
 
 def _imports_libraries(statement: ast.stmt) -> bool:
-    names = list(_named_by(statement))
+    names = list(_name_imports(statement))
     return bool(names) and all(_is_library(name.partition(".")[0]) for name in names)
 
 
-def _named_by(statement: ast.stmt) -> Iterator[str]:
+def _name_imports(statement: ast.stmt) -> Iterator[str]:
     """Yield the modules that a statement imports; nothing of another one, or of `from . import`."""
     if isinstance(statement, ast.Import):
         yield from (alias.name for alias in statement.names)

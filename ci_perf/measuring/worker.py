@@ -28,13 +28,13 @@ def main(folder: Path) -> int:
     """Measure the task in `folder`; whatever goes wrong becomes a TaskFailure for the parent."""
     faulthandler.enable()  # a segfault leaves its stack in the output
     faulthandler.register(signal.SIGUSR1, all_threads=True)  # so does a time-out
-    stopwatch = Stopwatch(folder / _of_this_rank(task.PHASE))
+    stopwatch = Stopwatch(folder / _name_rank_file(task.PHASE))
     marks = Marks(folder)
     try:
         todo = files.read(folder / task.TASK, task.Task)
         if not todo.imports_ahead:  # a monitor would watch what others do meanwhile
             marks.hello()
-        with recorder.record(todo, folder, _of_this_rank(task.PROGRAM)) as recording:
+        with recorder.record(todo, folder, _name_rank_file(task.PROGRAM)) as recording:
             go_through(
                 todo,
                 stopwatch,
@@ -42,25 +42,25 @@ def main(folder: Path) -> int:
                 lambda result: files.write(folder / task.RESULT, result),
                 alone=recording.watch_kernel if recording else lambda: None,
             )
-        (folder / _of_this_rank(task.DONE)).touch()
+        (folder / _name_rank_file(task.DONE)).touch()
     except BaseException as error:  # noqa: BLE001  also SystemExit: it is the author's
         failure = task.TaskFailure(
             phase=stopwatch.current,
             reason=_reason(error),
-            exhausted=memory.exhausted(error, stopwatch.device),
+            exhausted=memory.find_exhausted(error, stopwatch.device),
         )
-        files.write(folder / _of_this_rank(task.FAILURE), failure)
+        files.write(folder / _name_rank_file(task.FAILURE), failure)
         with contextlib.suppress(Exception):  # stderr is the author's, who may have closed it
-            traceback.print_exception(error.with_traceback(_of_the_author(error.__traceback__)))
+            traceback.print_exception(error.with_traceback(_skip_own_frames(error.__traceback__)))
         return 1
     return 0
 
 
-def _of_this_rank(name: str) -> str:
+def _name_rank_file(name: str) -> str:
     """Name the file of this process: its rank's own, where torchrun has given it a rank."""
     rank = os.environ.get("RANK", "")
     is_rank = "TORCHELASTIC_RUN_ID" in os.environ and rank.isdecimal()
-    return task.of_rank(name, int(rank)) if is_rank else name
+    return task.name_rank_file(name, int(rank)) if is_rank else name
 
 
 def _reason(error: BaseException) -> str:
@@ -70,7 +70,7 @@ def _reason(error: BaseException) -> str:
     return f"{reason}; next: {remedy}" if remedy else reason
 
 
-def _of_the_author(trace: TracebackType | None) -> TracebackType | None:
+def _skip_own_frames(trace: TracebackType | None) -> TracebackType | None:
     """Skip the frames that lead from here into the author's code; keep all when there is none."""
     inner = trace
     while inner is not None:

@@ -57,7 +57,7 @@ def decode(text: str | bytes, kind: type[T], *, name: str) -> T:
     except _TwiceError as error:
         raise InvalidFileError(f"{name}: expected each key once, found {error} twice") from None
     except msgspec.ValidationError as error:
-        raise InvalidFileError(f"{name}: {_explain(error, _parsed(text), kind)}") from None
+        raise InvalidFileError(f"{name}: {_explain(error, _parse_text(text), kind)}") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         msg = (
             f"{name}: expected a JSON document written by ci-perf, found: {error}. "
@@ -157,7 +157,7 @@ def _explain(error: msgspec.ValidationError, data: object, kind: type[msgspec.St
     if where:
         path, text = where["path"], text[: where.start()]
         steps = _steps(f"{path}[...]" if where["key"] else path, data, kind, said)
-        path = _spelled(steps) if steps is not None else path
+        path = _spell_path(steps) if steps is not None else path
     if unknown := _UNKNOWN.search(text):
         return (
             f"{path}: unknown key {unknown['name']!r}; {_key_meant(unknown['name'], kind, steps)}"
@@ -166,7 +166,7 @@ def _explain(error: msgspec.ValidationError, data: object, kind: type[msgspec.St
         whose = f" of a {kind.__name__.lower()} of ci-perf" if path == "$" else ""
         return f"{path}: expected the field {missing['name']!r}{whose}, found none"
     if (wrong := _NO_CHOICE.fullmatch(text)) and (known := _known(kind, steps, where)):
-        return f"{path}: {_chosen(wrong['found'], known)}"
+        return f"{path}: {_suggest_words(wrong['found'], known)}"
     text = _PATTERN.sub(_in_words, text).replace("`", "").replace("Expected ", "expected ", 1)
     if where and where["key"]:
         return f"{path}: the key: {text}"
@@ -201,7 +201,7 @@ def _known(
     return [] if steps is None or is_key else _choices(kind, steps)
 
 
-def _chosen(word: str, known: list[str]) -> str:
+def _suggest_words(word: str, known: list[str]) -> str:
     """Say which words are known, and which of them may be meant."""
     near = _nearest(word.strip("'"), known)
     meant = f"; did you mean {near!r}?" if near else ""
@@ -219,7 +219,7 @@ def _found(data: object, steps: list[Step] | None) -> str:
         return ""
 
 
-def _parsed(text: str | bytes) -> object:
+def _parse_text(text: str | bytes) -> object:
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
@@ -305,7 +305,7 @@ def _error_of(data: object, kind: type[msgspec.Struct]) -> str:
     return ""
 
 
-def _spelled(steps: list[Step]) -> str:
+def _spell_path(steps: list[Step]) -> str:
     """Write the steps as a path: "$.suites.smoke.workloads[0]"."""
     parts = ["$"]
     for step in steps:

@@ -246,7 +246,7 @@ def check_own(name: str, value: float) -> None:
         raise ValueError(f"{name}: expected {expected}, found {value:g}")
 
 
-def rounded_own(numbers: Mapping[str, float]) -> dict[str, float]:
+def round_own(numbers: Mapping[str, float]) -> dict[str, float]:
     """Return own metrics; an exact one that is no whole number has the digits of a baseline."""
     exact = {metric.name for metric in find_own(numbers) if metric.kind is Kind.COUNT}
     return {

@@ -100,10 +100,10 @@ class Sampled(Struct, frozen=True, kw_only=True):
 
     def _values(self) -> Iterator[tuple[str, float]]:
         for i, session in enumerate(self.history):
-            yield from _placed(f"history[{i}]", session)
-        yield from _placed("head", self.head)
+            yield from _place_values(f"history[{i}]", session)
+        yield from _place_values("head", self.head)
         for i, pair in enumerate(self.pairs):
-            yield from _placed(f"pairs[{i}]", pair)
+            yield from _place_values(f"pairs[{i}]", pair)
 
 
 class Samples(Struct, frozen=True, kw_only=True):
@@ -124,7 +124,7 @@ class Samples(Struct, frozen=True, kw_only=True):
             seen.add(key)
 
 
-def _placed(place: str, launches: Sequence[Launch]) -> Iterator[tuple[str, float]]:
+def _place_values(place: str, launches: Sequence[Launch]) -> Iterator[tuple[str, float]]:
     """Yield every value with its place in the workload."""
     for i, launch in enumerate(launches):
         if isinstance(launch, tuple):

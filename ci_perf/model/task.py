@@ -56,7 +56,7 @@ RANKS_TURN = "ranks-turn"
 # Programs that import much and compile with torch took up to 2.3 times as long.
 
 
-def of_rank(name: str, rank: int) -> str:
+def name_rank_file(name: str, rank: int) -> str:
     """Name the file of one rank: "trouble.1.json" beside "trouble.json", "phase.1"."""
     stem, dot, suffix = name.partition(".")
     return f"{stem}.{rank}{dot}{suffix}"

@@ -62,12 +62,12 @@ def ask_for_others(name: str, before: bytes | None, after: bytes | None) -> bool
     if name.rpartition("/")[2] != "pyproject.toml" or before is None or after is None:
         return True
     try:
-        return _asked(before) != _asked(after)
+        return _list_asked(before) != _list_asked(after)
     except ValueError:
         return True
 
 
-def _asked(pyproject: bytes) -> list[Any]:
+def _list_asked(pyproject: bytes) -> list[Any]:
     document = tomllib.loads(pyproject.decode())
     tables = (document, document.get("project"), document.get("tool"))
     return [

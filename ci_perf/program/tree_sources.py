@@ -13,7 +13,7 @@ from ci_perf.program.trees import (
     IncomparableError,
     Tree,
     TreeEntry,
-    joined,
+    join_path,
 )
 from ci_perf.system import files, git
 
@@ -99,15 +99,15 @@ class ListedTree(Tree):
         """Return what git keeps under this name. Raises IncomparableError."""
 
     def _entry(self, path: str) -> TreeEntry | None:
-        entry = self._entries.get(joined(self._prefix, path))
+        entry = self._entries.get(join_path(self._prefix, path))
         if entry is None or entry.kind is not EntryKind.LINK or entry.target:
             return entry
         followed = TreeEntry(EntryKind.LINK, target=os.fsdecode(self._fetch(entry.blob, path)))
-        self._entries[joined(self._prefix, path)] = followed
+        self._entries[join_path(self._prefix, path)] = followed
         return followed
 
     def _children(self, folder: str) -> Iterable[str]:
-        return self._folders.get(joined(self._prefix, folder).strip("/"), ())
+        return self._folders.get(join_path(self._prefix, folder).strip("/"), ())
 
     def _read(self, path: str, entry: TreeEntry) -> bytes:
         return self._fetch(entry.blob, path)

@@ -44,7 +44,7 @@ class TreeEntry:
 _ROOT = TreeEntry(EntryKind.FOLDER)
 
 
-def joined(folder: str, name: str) -> str:
+def join_path(folder: str, name: str) -> str:
     """Return the path of a name in a folder."""
     return f"{folder}/{name}" if folder else name
 
@@ -107,7 +107,7 @@ class Tree(ABC):
         """Return the paths of all files that match, in order; "**" stands for any folders."""
         return sorted(
             path
-            for path, entry in self._walk(fixed_folder(pattern))
+            for path, entry in self._walk(find_fixed_folder(pattern))
             if not self._is_beyond(path, entry, pattern) and matches_pattern(path, pattern)
         )
 
@@ -131,15 +131,15 @@ class Tree(ABC):
         while left:
             path, real = left.pop()
             for name in self._children(real):
-                inner = None if name in _UNSEEN else self._entry(joined(real, name))
+                inner = None if name in _UNSEEN else self._entry(join_path(real, name))
                 if inner is None:
                     continue
                 count += 1
                 if count > _MAX_ENTRIES:
                     raise IncomparableError(f"{folder or 'the root'} has over {_MAX_ENTRIES} files")
-                yield joined(path, name), inner
+                yield join_path(path, name), inner
                 if _is_folder(inner):
-                    left.append((joined(path, name), joined(real, name)))
+                    left.append((join_path(path, name), join_path(real, name)))
 
     def _file(self, path: str) -> tuple[str, TreeEntry | None]:
         real, entry = self._resolved(path)
@@ -194,23 +194,23 @@ def _steps(path: str) -> list[str]:
 def matches_pattern(path: str, pattern: str) -> bool:
     """Whether a path matches; "**" stands for any number of folders, or at the end of names."""
     steps = pattern.split("/")
-    return len(steps) in _reached(path.split("/"), steps)
+    return len(steps) in _find_reached(path.split("/"), steps)
 
 
 def may_hold_match(folder: str, pattern: str) -> bool:
     """Whether a path below `folder` can match."""
     steps = pattern.split("/")
-    return any(position < len(steps) for position in _reached(folder.split("/"), steps))
+    return any(position < len(steps) for position in _find_reached(folder.split("/"), steps))
 
 
-def fixed_folder(pattern: str) -> str:
+def find_fixed_folder(pattern: str) -> str:
     """Return the folder below which all matches lie: "data" of "data/**/*.json"."""
     folders = pattern.split("/")[:-1]
     wild = next((i for i, name in enumerate(folders) if _WILD & {*name}), len(folders))
     return "/".join(folders[:wild])
 
 
-def _reached(names: list[str], steps: list[str]) -> set[int]:
+def _find_reached(names: list[str], steps: list[str]) -> set[int]:
     """Return how many steps of a pattern these names can have used, each possibility."""
     positions = _with_no_folder({0}, steps)
     for name in names:

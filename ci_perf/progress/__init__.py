@@ -8,7 +8,7 @@ from ci_perf.model.comparison import Comparison
 from ci_perf.model.run import Failed
 from ci_perf.progress import sentences
 from ci_perf.progress.sentences import TimeEstimate
-from ci_perf.report.units import numbered
+from ci_perf.report.units import render_count
 from ci_perf.session import Forecast, Listener
 
 # A log that says nothing for longer looks like a job that hangs.
@@ -62,7 +62,7 @@ class PlainListener(Listener):
         self._workloads = len(processes)
         self._round_began = self._clock()
         self._eta.expect_rounds(processes)
-        self._announce(sentences.announced_text(processes))
+        self._announce(sentences.render_announcement(processes))
 
     def started(self, workload: str, process: int, of: int) -> None:
         """See Listener: a log needs only what has happened."""
@@ -77,7 +77,7 @@ class PlainListener(Listener):
         if not self._due[workload]:
             del self._due[workload]
             took = self._took[workload]
-            count = numbered(len(took), "process", "processes")
+            count = render_count(len(took), "process", "processes")
             self._say_done(f"{workload}: {count} in {sentences.in_words(sum(took))}")
         elif self._clock() - self._last_said >= _SILENCE_S:
             self._say_done(f"{workload}: process {len(self._took[workload])} done")
@@ -98,7 +98,7 @@ class PlainListener(Listener):
     def interleaving(self, workloads: Sequence[str], budget_s: float, forecast: Forecast) -> None:
         """See Listener."""
         self._budget_s = budget_s
-        self._say(sentences.interleaving_text(workloads, budget_s, forecast))
+        self._say(sentences.render_interleaving(workloads, budget_s, forecast))
 
     def pair_started(self, workload: str, number: int, left: int) -> None:
         """See Listener: a log needs only what has happened."""
@@ -110,7 +110,7 @@ class PlainListener(Listener):
         if self._clock() - self._last_said >= _SILENCE_S:
             name, number, left = self._pair
             self._say(
-                f"{name}: pair {number} done, {numbered(left, 'metric')} undecided, "
+                f"{name}: pair {number} done, {render_count(left, 'metric')} undecided, "
                 f"{sentences.spent_text(spent_s, self._budget_s)} spent"
             )
 
@@ -124,17 +124,17 @@ class PlainListener(Listener):
 
     def recording(self, workload: str) -> None:
         """See Listener."""
-        self._say(sentences.recording_text(workload))
+        self._say(sentences.render_recording(workload))
 
     def profiling(self, workload: str) -> None:
         """See Listener."""
-        self._say(sentences.profiling_text(workload))
+        self._say(sentences.render_profiling(workload))
 
     def _say_waiting(self, what: str, text: str, waited_s: float, most_s: float) -> None:
         """Say it at once, and again after a minute without any other line."""
         if self._awaited != what or self._clock() - self._last_said >= _SILENCE_S:
             self._awaited = what
-            self._say(f"{text} ({sentences.waited_text(waited_s, most_s)})")
+            self._say(f"{text} ({sentences.render_waited(waited_s, most_s)})")
 
     def _say_done(self, text: str) -> None:
         self._say(f"{self._counted()} {text}{self._left()}")

@@ -8,7 +8,7 @@ from ci_perf.model.comparison import Comparison
 from ci_perf.model.run import Failed
 from ci_perf.progress import sentences
 from ci_perf.progress.sentences import TimeEstimate
-from ci_perf.report.units import numbered
+from ci_perf.report.units import render_count
 from ci_perf.session import Forecast, Listener
 
 # Drawing takes time from what is measured.
@@ -32,7 +32,7 @@ class Meter:
 
     def wait(self, waited_s: float, most_s: float) -> None:
         """Show a waiting time, until anything else is to be shown."""
-        self._waiting = sentences.waited_text(waited_s, most_s)
+        self._waiting = sentences.render_waited(waited_s, most_s)
 
     def plan(self, processes: int) -> None:
         """Count this many processes."""
@@ -133,12 +133,12 @@ class TerminalListener(Listener):
 
     def interleaving(self, workloads: Sequence[str], budget_s: float, forecast: Forecast) -> None:
         """See Listener: from here on the bar is the budget."""
-        self._print(sentences.interleaving_text(workloads, budget_s, forecast))
+        self._print(sentences.render_interleaving(workloads, budget_s, forecast))
         self._meter.begin_budget(budget_s)
 
     def pair_started(self, workload: str, number: int, left: int) -> None:
         """See Listener."""
-        self._show(f"{workload} pair {number}, {numbered(left, 'metric')} undecided")
+        self._show(f"{workload} pair {number}, {render_count(left, 'metric')} undecided")
 
     def pair_finished(self, workload: str, spent_s: float) -> None:
         """See Listener: the meter knows the time."""
@@ -153,11 +153,11 @@ class TerminalListener(Listener):
 
     def recording(self, workload: str) -> None:
         """See Listener."""
-        self._show(sentences.recording_text(workload))
+        self._show(sentences.render_recording(workload))
 
     def profiling(self, workload: str) -> None:
         """See Listener."""
-        self._show(sentences.profiling_text(workload))
+        self._show(sentences.render_profiling(workload))
 
     def _wait(self, what: str, text: str, waited_s: float, most_s: float) -> None:
         if self._awaited != what:

@@ -11,7 +11,7 @@ from ci_perf.model.run import Failed
 from ci_perf.report import escape, phrases
 from ci_perf.report import headline as headlines
 from ci_perf.report.sentences import write
-from ci_perf.report.units import numbered
+from ci_perf.report.units import render_count
 from ci_perf.session import Forecast
 from ci_perf.session.schedule import PAIRS_FOR_ALARM
 
@@ -83,13 +83,17 @@ class TimeEstimate:
 
 def describe(failed: Failed) -> str:
     """Say what failed, with its last lines, and what helps where memory ran out."""
-    lines = [headline(failed), *escape.quoted(failed.reason), *escape.quoted(failed.output)]
+    lines = [
+        headline(failed),
+        *escape.quote_lines(failed.reason),
+        *escape.quote_lines(failed.output),
+    ]
     if failed.exhausted:
         lines.append(f"next: {write('out_of_memory', kind=failed.exhausted.kind)}")
     return "\n".join(lines)
 
 
-def waited_text(waited_s: float, most_s: float) -> str:
+def render_waited(waited_s: float, most_s: float) -> str:
     """Say how long somebody has waited, and will wait at most."""
     most = f"at most {in_words(most_s)}"
     return f"{in_words(waited_s)} of {most}" if waited_s >= 1 else most
@@ -116,7 +120,7 @@ def quiet_ended_text(why: str, waited_s: float) -> str:
     return f"the machine is not quiet after {took}, and is measured all the same: {why}"
 
 
-def interleaving_text(workloads: Sequence[str], budget_s: float, forecast: Forecast) -> str:
+def render_interleaving(workloads: Sequence[str], budget_s: float, forecast: Forecast) -> str:
     """Say whose base is launched, for how long, and for how many that is enough."""
     named = ", ".join(workloads[:_NAMED])
     more = f" and {len(workloads) - _NAMED} more" if len(workloads) > _NAMED else ""
@@ -128,8 +132,8 @@ def interleaving_text(workloads: Sequence[str], budget_s: float, forecast: Forec
 
 def _affordable(forecast: Forecast) -> str:
     """Say what the budget allows, and how much more would be enough."""
-    workloads = numbered(forecast.suspects, "workload")
-    pairs = f"about {numbered(forecast.pairs, 'pair')}" if forecast.pairs else "no pair"
+    workloads = render_count(forecast.suspects, "workload")
+    pairs = f"about {render_count(forecast.pairs, 'pair')}" if forecast.pairs else "no pair"
     if forecast.pairs == MOST_PAIRS * forecast.suspects:
         pairs = f"as many pairs as there can be, {forecast.pairs}"
     allowed = f"the budget allows {pairs}"
@@ -162,12 +166,12 @@ def verdict_text(verdict: Comparison, explaining_s: float) -> str:
     return f"{said}\n{what}; Ctrl-C keeps the verdict"
 
 
-def recording_text(workload: str) -> str:
+def render_recording(workload: str) -> str:
     """Say what a launch of the base is for, before anything is measured."""
     return f"{workload}: recording which files the base uses"
 
 
-def profiling_text(workload: str) -> str:
+def render_profiling(workload: str) -> str:
     """Say that launches follow of which no verdict depends, and what for."""
     return f"{workload}: profiling a step"
 
@@ -182,10 +186,12 @@ def headline(failed: Failed) -> str:
     return f"{failed.workload}: failed in phase {failed.phase.value}"
 
 
-def announced_text(processes: Mapping[str, int]) -> str:
+def render_announcement(processes: Mapping[str, int]) -> str:
     """Say how much is measured."""
-    workloads = numbered(len(processes), "workload")
-    return f"measuring {workloads} in {numbered(sum(processes.values()), 'process', 'processes')}"
+    workloads = render_count(len(processes), "workload")
+    return (
+        f"measuring {workloads} in {render_count(sum(processes.values()), 'process', 'processes')}"
+    )
 
 
 def time_left_text(known: TimeEstimate) -> str:

@@ -219,7 +219,7 @@ def _accept(
             if baseline_changes.is_name(name)
         }
         label = fetch.label(run.id, artifact)
-        with baseline_changes.write_temporarily(known) as root, fetch.refusing_odd_numbers(label):
+        with baseline_changes.write_temporarily(known) as root, fetch.refuse_odd_numbers(label):
             comparison = compare.against_baselines(measured, root, label=label, rules=rules)
             prepared = accept.prepare(
                 root,
@@ -234,14 +234,14 @@ def _accept(
                 accepted[str(top / place / f"{acceptance.workload}.json")] = acceptance
     if not accepted:
         return [say("nothing_to_accept", login=order.login)]
-    headline = f"Accept {units.numbered(len(accepted), 'new baseline')}"
+    headline = f"Accept {units.render_count(len(accepted), 'new baseline')}"
     by = f"Measured by {run.html_url}" if _URL.fullmatch(run.html_url) else ""
     asker = f"Asked for by {order.login}: {order.comment.html_url}"
     message = "\n\n".join(filter(None, (headline, reason, asker, by)))
     contents = {path: layout.render(known.baseline).encode() for path, known in accepted.items()}
     sha = commits.commit(client, pull, contents, message=message)
     notify(f"committed {sha} on {pull.head.ref}")
-    described = [accepting.described(known, path) for path, known in accepted.items()]
+    described = [accepting.describe_acceptance(known, path) for path, known in accepted.items()]
     lines = accept_help.result(described).splitlines()
     cut = ["…"] if len(lines) > _MAX_LINES else []
     return [

@@ -164,7 +164,7 @@ def vouch_for(record: CheckRecord, run: Run) -> Run:
 
 def digest_pairs(run: Run) -> dict[str, str]:
     """Return by workload what tells the pairs of a run from any others."""
-    paired = earlier_checks.trusted_pairs(run)[:_MOST_ROWS]
+    paired = earlier_checks.find_trusted_pairs(run)[:_MOST_ROWS]
     return {each.workload: _digest(each) for each in paired}
 
 

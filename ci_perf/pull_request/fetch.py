@@ -48,7 +48,7 @@ def fetch_for_person(
 
 
 @contextlib.contextmanager
-def refusing_odd_numbers(name: str) -> Iterator[None]:
+def refuse_odd_numbers(name: str) -> Iterator[None]:
     """Convert any failure to calculate with foreign numbers to InvalidFileError."""
     try:
         yield

@@ -192,5 +192,5 @@ def _judge_run(run: Run, options: JudgeOptions, label: str) -> Comparison:
         options.workloads, run.suite, options.baselines, machine, notify=options.notify
     )
     rules = dataclasses.replace(rules, known=tuple(rules.limits.workloads))
-    with fetch.refusing_odd_numbers(label):
+    with fetch.refuse_odd_numbers(label):
         return compare.against_baselines(run, options.baselines, label=label, rules=rules)

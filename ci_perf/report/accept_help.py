@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ci_perf.model import metrics
 from ci_perf.model.summary import Numbers
 from ci_perf.report import units
-from ci_perf.report.commands import quoted
+from ci_perf.report.commands import quote_word
 from ci_perf.report.sentences import say
 from ci_perf.report.tables import Block, Fold, Listing
 
@@ -40,9 +40,9 @@ def fold(hint: AcceptHint) -> Fold:
 
 def commands(hint: AcceptHint) -> str:
     """Return the commands, one per line."""
-    named = [] if hint.artifact == USUAL_ARTIFACT else ["--artifact", quoted(hint.artifact)]
+    named = [] if hint.artifact == USUAL_ARTIFACT else ["--artifact", quote_word(hint.artifact)]
     usual = hint.baselines == "baselines"
-    folder = quoted(hint.baselines)
+    folder = quote_word(hint.baselines)
     where = [] if usual else ["--baselines", folder]
     return "\n".join(
         [

@@ -184,5 +184,5 @@ def _list_limits(rows: Iterable[Row]) -> Iterator[Command]:
     for metric, size in limits.items():
         if size <= _LARGEST_LIMIT:
             # The digits that people read, rounded up.
-            limit = float(units.rounded_up(size).removesuffix(" %")) / 100
+            limit = float(units.round_up(size).removesuffix(" %")) / 100
             yield Command(f"{clean(metric)} = {{ limit = {limit:.6g} }}")

@@ -123,7 +123,7 @@ def _show_rate(row: Change) -> Words:
 
 def show_change(row: Change) -> Words:
     """Show how far a metric has moved, with its interval or its absolute difference."""
-    known, text = metrics.find_metric(row.metric), moved(row)
+    known, text = metrics.find_metric(row.metric), render_moved(row)
     if row.interval is None:
         if row.head == row.base or row.ratio is None:
             return text
@@ -141,14 +141,14 @@ def show_change(row: Change) -> Words:
     return units.change(row.ratio, low, high)
 
 
-def moved(row: Change) -> Words:
+def render_moved(row: Change) -> Words:
     """Show how far a metric itself has moved, up or down, whichever of them is worse."""
     known = metrics.find_metric(row.metric)
     if known and known.kind is Kind.SHARE:
         return units.points(row.head - row.base)
     if row.ratio is None:
         return units.difference(row.base, row.head, phrases.unit(row.metric))
-    return phrases.moved(row.metric, row.ratio)
+    return phrases.render_moved(row.metric, row.ratio)
 
 
 def _show_limit(row: Change) -> Words:
@@ -171,7 +171,7 @@ def _show_limit(row: Change) -> Words:
 def _count_evidence(row: Change) -> Words:
     """Count what decided: pairs of launches, sessions of the baseline, or launches alone."""
     if row.pairs:
-        return units.numbered(row.pairs, "pair")
+        return units.render_count(row.pairs, "pair")
     if row.base_sessions:
-        return units.numbered(row.base_sessions, "session")
+        return units.render_count(row.base_sessions, "session")
     return Words(f"{row.base_processes} v {row.head_processes} launches")

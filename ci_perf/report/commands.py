@@ -45,7 +45,7 @@ def check_by_pairs(
     which = ["ci-perf", "check"]
     outside = OUTSIDE_SUITES.get(comparison.suite)
     which += [] if comparison.suite == COMMAND_SUITE else _few(rows)
-    which += [] if outside else ["--suite", quoted(comparison.suite)]
+    which += [] if outside else ["--suite", quote_word(comparison.suite)]
     which += _runner(comparison)
     wait = ["--wait", _LONG_WAIT] if patient else []
     against = ["--against", _ref(comparison)]
@@ -56,7 +56,7 @@ def check_by_pairs(
 
 def measure(comparison: Comparison) -> Command:
     """Measure the whole suite, and judge nothing."""
-    return _line("ci-perf", "run", "--suite", quoted(comparison.suite), *_runner(comparison))
+    return _line("ci-perf", "run", "--suite", quote_word(comparison.suite), *_runner(comparison))
 
 
 def replace(comparison: Comparison) -> Command:
@@ -70,10 +70,10 @@ def git_rm(rows: Iterable[Row], base: str) -> Command:
     """Delete the baseline files of workloads that are gone for good; `base` is their folder."""
     missing = phrases.names(row for row in rows if is_of_workload(row))[: phrases.MAX_NAMED]
     paths = [f"{base}/{folder}{name}.json" for name in missing for folder in ("", "programs/")]
-    return _line("git", "rm", "--ignore-unmatch", *map(quoted, paths))
+    return _line("git", "rm", "--ignore-unmatch", *map(quote_word, paths))
 
 
-def quoted(name: str) -> str:
+def quote_word(name: str) -> str:
     """Clean a foreign word and quote it for a shell."""
     return shlex.quote(clean(name, limit=_MAX_NAME_CHARS))
 
@@ -82,18 +82,18 @@ def _run(label: str) -> list[str]:
     """Name a run by its file, or by the workflow run that has uploaded it."""
     workflow_run = _WORKFLOW_RUN.fullmatch(label)
     if workflow_run is None:
-        return [quoted(label)]
+        return [quote_word(label)]
     return [
         "--run",
         workflow_run[1],
-        *(["--artifact", quoted(workflow_run[2])] if workflow_run[2] else []),
+        *(["--artifact", quote_word(workflow_run[2])] if workflow_run[2] else []),
     ]
 
 
 def _ref(comparison: Comparison) -> str:
     """Name the base: as it was launched, or by its commit where two run files are compared."""
     if comparison.interleaved:
-        return quoted(comparison.interleaved.ref)
+        return quote_word(comparison.interleaved.ref)
     if not comparison.base.label.endswith(".json"):
         return _USUAL_REF
     commit = comparison.base.source.commit
@@ -111,7 +111,7 @@ def _baselines(comparison: Comparison) -> list[str]:
     root, *below = comparison.base.label.rsplit("/", 2)
     if len(below) < 2 or comparison.base.label.endswith(".json") or root == _USUAL_BASELINES:
         return []
-    return ["--baselines", quoted(root)]
+    return ["--baselines", quote_word(root)]
 
 
 def _runner(comparison: Comparison) -> list[str]:
@@ -122,5 +122,5 @@ def _runner(comparison: Comparison) -> list[str]:
 
 def _few(rows: Iterable[Row]) -> list[str]:
     """Name the workloads for a command line; none, which means all, when there are many."""
-    names = [quoted(name) for name in phrases.names(rows)]
+    names = [quote_word(name) for name in phrases.names(rows)]
     return names if len(names) <= phrases.MAX_NAMED else []

@@ -74,7 +74,7 @@ def clean(text: str, *, limit: int = MAX_CHARS) -> str:
     """Return one line without invisible characters, at most `limit` characters long."""
     # Not printable: controls, bidi and zero-width marks, lone surrogates, odd spaces.
     printable = "".join(c if c.isprintable() else " " for c in text)
-    line = _disarmed(" ".join(_without_invisible(printable).split()))
+    line = _disarm(" ".join(_without_invisible(printable).split()))
     return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
 
 
@@ -132,7 +132,7 @@ def tail(text: str) -> str:
     return "\n".join(([f"… {cut} earlier lines"] if cut else []) + kept)
 
 
-def quoted(text: str) -> list[str]:
+def quote_lines(text: str) -> list[str]:
     """Set the last lines of foreign text apart, for a log."""
     lines = _last_lines(text, _MAX_QUOTED_LINES)
     return [visible(f"  | {line}") for line in lines[-_MAX_QUOTED_LINES:]]
@@ -174,7 +174,7 @@ def visible(line: str) -> str:
     It commands no CI: GitHub obeys `::command::` at the start of a line and `##[command]` anywhere.
     """
     shown = "".join(c for c in line.expandtabs(4) if c.isprintable())
-    return _disarmed(_without_invisible(shown).rstrip())
+    return _disarm(_without_invisible(shown).rstrip())
 
 
 def _without_invisible(text: str) -> str:
@@ -190,7 +190,7 @@ def _without_invisible(text: str) -> str:
     return "".join(kept)
 
 
-def _disarmed(line: str) -> str:
+def _disarm(line: str) -> str:
     return _WORKFLOW_COMMAND.sub(lambda match: " ".join(match[0]), line)
 
 

@@ -71,12 +71,12 @@ _COMPARISON = {
 Facts = dict[str, object]
 
 
-def of_runs(*runs: Run) -> "DataFrame":
+def frame_runs(*runs: Run) -> "DataFrame":
     """Return one row per run, workload, metric and process; ``unit`` is the unit of ``value``."""
     return build_frame((facts for run in runs for facts in _run_rows(run)), _RUN)
 
 
-def of_comparison(comparison: Comparison) -> "DataFrame":
+def frame_comparison(comparison: Comparison) -> "DataFrame":
     """Return the rows of the comparison, in its order; absent values are empty.
 
     The throughput follows its step time, and a workload that has nothing to be compared with has a
@@ -93,9 +93,9 @@ def of_comparison(comparison: Comparison) -> "DataFrame":
     return build_frame(every, _COMPARISON)
 
 
-def of(document: Run | Comparison) -> "DataFrame":
+def frame_document(document: Run | Comparison) -> "DataFrame":
     """Return the table of any document."""
-    return of_runs(document) if isinstance(document, Run) else of_comparison(document)
+    return frame_runs(document) if isinstance(document, Run) else frame_comparison(document)
 
 
 def csv(frame: "DataFrame") -> str:
@@ -139,9 +139,9 @@ def _run_rows(run: Run) -> Iterator[Facts]:
             "outcome": "measured",
         }
         if isinstance(workload, Measured):
-            launches = launch_numbers.of_workload(workload, run)
+            launches = launch_numbers.list_workload_numbers(workload, run)
         else:
-            launches = tuple(map(launch_numbers.of_process, workload.processes))
+            launches = tuple(map(launch_numbers.find_own_numbers, workload.processes))
             common["outcome"] = "failed"
             reason = f"{workload.phase.value}: {workload.reason}"
             yield common | {"metric": "", "unit": "", "reason": reason}
@@ -154,7 +154,7 @@ def _run_rows(run: Run) -> Iterator[Facts]:
 
 def _comparison_rows(row: Row) -> Iterator[Facts]:
     facts: Facts = {name: getattr(row, name, None) for name in _COMPARISON}
-    facts |= named(str(phrases.metric(row))) | {"verdict": row.verdict.value}
+    facts |= name_metric(str(phrases.metric(row))) | {"verdict": row.verdict.value}
     if isinstance(row, Change):
         facts["signs"] = row.signs.direction if row.signs else None
         if row.interval is not None:
@@ -166,7 +166,7 @@ def _comparison_rows(row: Row) -> Iterator[Facts]:
                 for side, step_s in (("base", row.base), ("head", row.head))
                 if step_s
             }
-            yield {"workload": row.workload, **named(metrics.THROUGHPUT.name), **rates}
+            yield {"workload": row.workload, **name_metric(metrics.THROUGHPUT.name), **rates}
         return
     facts |= {"base": None, "head": None}
     if not isinstance(row, Uncompared):
@@ -178,10 +178,10 @@ def _comparison_rows(row: Row) -> Iterator[Facts]:
         for metric in (*metrics.ALL, *metrics.find_own({**row.base, **row.head})):
             sides = {"base": row.base.get(metric.name), "head": row.head.get(metric.name)}
             if any(value is not None for value in sides.values()):
-                yield {"workload": row.workload, **named(metric.name), **sides}
+                yield {"workload": row.workload, **name_metric(metric.name), **sides}
 
 
-def named(metric: str) -> Facts:
+def name_metric(metric: str) -> Facts:
     """Return the columns that name a metric."""
     unit = phrases.unit(metric)
     return {"metric": metric, "unit": unit.value if unit else ""}

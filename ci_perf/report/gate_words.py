@@ -27,7 +27,7 @@ def group_by_kind(
 def list_lines(changes: Iterable[GateChange]) -> list[Phrase]:
     """Make a line of each kind of change, with the reasons that the author gives."""
     said = group_by_kind(changes, has_reasons=True).items()
-    return [(Words(f"{kind}: "), *phrases.joined(named)) for kind, named in said]
+    return [(Words(f"{kind}: "), *phrases.join_phrases(named)) for kind, named in said]
 
 
 def _change(change: GateChange) -> Phrase:

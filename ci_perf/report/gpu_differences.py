@@ -35,7 +35,7 @@ def describe(comparison: Comparison) -> Iterator[Block]:
                 (BOLD, Words("What the GPU does in a step of "), each.workload, BOLD),
                 before.absent or after.absent,
                 list(_list_differences(before, after)),
-                f"{units.numbered(after.launched, 'kernel')} {order}",
+                f"{units.render_count(after.launched, 'kernel')} {order}",
             )
         if each.base and each.base.generated and each.head.generated:
             old, new = each.base.generated, each.head.generated
@@ -43,7 +43,7 @@ def describe(comparison: Comparison) -> Iterator[Block]:
                 (BOLD, Words("Code that torch.compile generates for "), each.workload, BOLD),
                 old.absent or new.absent,
                 list(_compare_kernels(old.kernels, new.kernels)),
-                units.numbered(len(new.kernels), "kernel"),
+                units.render_count(len(new.kernels), "kernel"),
             )
 
 
@@ -53,7 +53,7 @@ def _tell(title: Phrase, absent: str, lines: list[Phrase], same: str) -> Iterato
     elif lines:
         yield (*title, Words(" differs:"))
         left = len(lines) - _MOST_LINES
-        more = [(Words(f"{units.numbered(left, 'more difference')}"),)] if left > 0 else []
+        more = [(Words(f"{units.render_count(left, 'more difference')}"),)] if left > 0 else []
         yield Bullets([*lines[:_MOST_LINES], *more])
     else:
         yield (*title, Words(f": the same {same}"))

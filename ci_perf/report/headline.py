@@ -138,7 +138,9 @@ def summarise(comparison: Comparison) -> Phrase:
             parts.append((Words(f"no regression{proven}"),))
     return (
         Words(opening),
-        *phrases.joined(parts or [say("notes_below", rows=comparison.rows)], most=99, between="; "),
+        *phrases.join_phrases(
+            parts or [say("notes_below", rows=comparison.rows)], most=99, between="; "
+        ),
     )
 
 
@@ -215,14 +217,17 @@ def _find_doubt(row: Row, topic: Topic | None) -> RowFinding | None:
 
 
 def _list(label: str, parts: Iterable[Phrase]) -> Phrase:
-    return (Words(f"{label}: "), *phrases.joined(parts, most=_MAX_NAMED))
+    return (Words(f"{label}: "), *phrases.join_phrases(parts, most=_MAX_NAMED))
 
 
 def _name_size(row: Row) -> Phrase:
     """Show a row as short as it can be understood: "bert +4.1 %" is about its step time."""
     if not isinstance(row, Change) or row.code is Code.UNTRUSTED:
         return (row.workload,)
-    name = (row.workload,) if row.metric == phrases.STEP_TIME else phrases.titled(row)
+    name = (row.workload,) if row.metric == phrases.STEP_TIME else phrases.title_row(row)
     if row.code is Code.WORSE_BY_HISTORY and not signs.is_far(row):
-        return (*name, Words(f" {phrases.moved(row.metric, row.drift or 1.0)} by its history"))
-    return (*name, Words(f" {cells.moved(row)}"))
+        return (
+            *name,
+            Words(f" {phrases.render_moved(row.metric, row.drift or 1.0)} by its history"),
+        )
+    return (*name, Words(f" {cells.render_moved(row)}"))

@@ -81,7 +81,7 @@ def _tell_distrust(comparison: Comparison) -> Phrase:
         is_gating=canaries.CODE in codes,
         is_busy=not codes.isdisjoint(advice.BUSY_CODES),
     )
-    reasons = phrases.joined(map(_describe_reasons, groups.values()), between="; ")
+    reasons = phrases.join_phrases(map(_describe_reasons, groups.values()), between="; ")
     return (*said, Words(" "), *reasons)
 
 

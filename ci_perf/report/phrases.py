@@ -63,7 +63,7 @@ def metric(row: Row) -> str:
     return NUMERICS if isinstance(row, Numerics) else row.metric
 
 
-def moved(name: str, ratio: float) -> Words:
+def render_moved(name: str, ratio: float) -> Words:
     """Show how far a metric itself has moved, up or down, whichever of them makes a ratio worse."""
     known = metrics.find_metric(name)
     if known and known.better is Better.HIGHER:
@@ -89,19 +89,19 @@ def names(rows: Iterable[Row]) -> list[str]:
     return list(dict.fromkeys(row.workload for row in rows))
 
 
-def named(rows: Iterable[Row]) -> Phrase:
+def name_workloads(rows: Iterable[Row]) -> Phrase:
     """Name the workloads of `rows` in a sentence; many are only counted."""
-    return joined((name,) for name in names(rows))
+    return join_phrases((name,) for name in names(rows))
 
 
-def titled(row: Row) -> Phrase:
+def title_row(row: Row) -> Phrase:
     """Name one row in a sentence: its workload and its metric."""
     return (row.workload, Words(" "), metric_title(metric(row)))
 
 
 def titles(rows: Iterable[Row]) -> Phrase:
     """Name rows in a sentence, each by its workload and its metric."""
-    return joined(map(titled, rows))
+    return join_phrases(map(title_row, rows))
 
 
 def fill(template: str, **parts: Phrase) -> Phrase:
@@ -116,7 +116,9 @@ def fill(template: str, **parts: Phrase) -> Phrase:
     return tuple(said)
 
 
-def joined(phrases: Iterable[Phrase], *, most: int = MAX_NAMED, between: str = ", ") -> Phrase:
+def join_phrases(
+    phrases: Iterable[Phrase], *, most: int = MAX_NAMED, between: str = ", "
+) -> Phrase:
     """Put commas between phrases; beyond the first few they are only counted."""
     every = list(phrases)
     parts: list[str] = []

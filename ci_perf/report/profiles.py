@@ -60,10 +60,10 @@ def _list_epochs(profile: Profile) -> Iterator[Phrase]:
     epochs = [steps * step_s for step_s in sides]
     shown = (units.duration(s) if s >= 60 else units.seconds(s) for s in epochs)
     rates = (units.throughput(profile.items_per_step, s, profile.item_unit) for s in sides)
-    yield profile.workload, _moved(rates), Words(" → ".join(dict.fromkeys(shown)))
+    yield profile.workload, _render_sides(rates), Words(" → ".join(dict.fromkeys(shown)))
 
 
-def _moved(sides: Iterable[Words]) -> Words:
+def _render_sides(sides: Iterable[Words]) -> Words:
     """Show the base, where it is known, and the head."""
     known = list(sides)
     return units.both(known[0], known[-1])
@@ -77,8 +77,8 @@ def _list_parts(profile: Profile) -> Iterator[Phrase]:
         yield (
             profile.workload,
             name,
-            _moved(_value(part.host_s if part else None, Unit.SECOND) for part in sides),
-            _moved(_value(part.device_s if part else None, Unit.SECOND) for part in sides),
+            _render_sides(_value(part.host_s if part else None, Unit.SECOND) for part in sides),
+            _render_sides(_value(part.device_s if part else None, Unit.SECOND) for part in sides),
         )
 
 
@@ -90,9 +90,9 @@ def _list_gpus(profile: Profile) -> Iterator[Phrase]:
         yield (
             profile.workload,
             gpu.uuid,
-            _moved(_value(side.utilization, Unit.SHARE) for side in sides),
-            _moved(_value(side.power_w, Unit.WATT) for side in sides),
-            _moved(_value(side.memory_peak_bytes, Unit.BYTE) for side in sides),
+            _render_sides(_value(side.utilization, Unit.SHARE) for side in sides),
+            _render_sides(_value(side.power_w, Unit.WATT) for side in sides),
+            _render_sides(_value(side.memory_peak_bytes, Unit.BYTE) for side in sides),
         )
 
 
@@ -105,7 +105,7 @@ def _list_compilations(profile: Profile) -> Iterator[Phrase]:
     for each in profile.break_evens:
         pays = Words("not faster")
         if each.is_faster and each.gain_s > 0:
-            pays = units.numbered(1 + max(0, math.ceil(each.cost_s / each.gain_s)), "step")
+            pays = units.render_count(1 + max(0, math.ceil(each.cost_s / each.gain_s)), "step")
         yield (
             profile.workload,
             Words(_CACHES[each.cache]),
@@ -138,7 +138,7 @@ def losses(runs: Sequence[tuple[str, Run]]) -> Page:
         rows = [(Words(f"{number}"), *map(_show_loss, row)) for number, row in steps]
         page += [(name,), Table(("step", *every), rows)]
     if without:
-        page.append((Words("Without a loss: "), *phrases.joined((name,) for name in without)))
+        page.append((Words("Without a loss: "), *phrases.join_phrases((name,) for name in without)))
     return page
 
 

@@ -93,4 +93,4 @@ def _join_titles(names: Iterable[str]) -> str:
 
 def describe_drift(row: Change) -> Words:
     """Say how far the head lies from its history, in brackets; empty where it has none."""
-    return Words(f" ({phrases.moved(row.metric, row.drift)})" if row.drift else "")
+    return Words(f" ({phrases.render_moved(row.metric, row.drift)})" if row.drift else "")

@@ -58,12 +58,12 @@ def _load() -> "jinja2.Template":
     in_context: Callable[[Any], Any] = jinja2.pass_context
     environment.globals |= {
         "each": in_context(_say_each),
-        "joined": phrases.joined,
-        "moved": phrases.moved,
-        "named": phrases.named,
+        "joined": phrases.join_phrases,
+        "moved": phrases.render_moved,
+        "named": phrases.name_workloads,
         "say": in_context(_say_within),
         "title": phrases.metric_title,
-        "titled": phrases.titled,
+        "titled": phrases.title_row,
         "titles": phrases.titles,
         "units": units,
     }
@@ -90,4 +90,4 @@ def _say_within(context: "Context", block: str, **values: object) -> Phrase:
 
 def _say_each(context: "Context", things: Iterable[object], block: str) -> Phrase:
     """List things, each by a block that knows it as `row`."""
-    return phrases.joined(_say_within(context, block, row=thing) for thing in things)
+    return phrases.join_phrases(_say_within(context, block, row=thing) for thing in things)

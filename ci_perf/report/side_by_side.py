@@ -63,9 +63,8 @@ def page(runs: Sequence[tuple[str, Run]], prices: Prices | None = None) -> Page:
     for each in columns[1:]:
         _check_alike(columns[0], each)
     measured = {each.workload: each for column in columns for each in column.run.measured}
-    title = (
-        f"{units.numbered(len(columns), 'run')}, {units.numbered(len(measured), 'workload')} of "
-    )
+    count = units.render_count(len(columns), "run")
+    title = f"{count}, {units.render_count(len(measured), 'workload')} of "
     rows: list[list[str | Phrase]] = [
         ["", "commit", *(provenance.commit(each.run.source) for each in columns)]
     ]
@@ -83,7 +82,7 @@ def _column(run: Run, label: str) -> _Column:
     column = _Column(label, run)
     for workload in run.measured:
         if run.validity.against(workload.workload) is None:
-            launches = launch_numbers.of_workload(workload, run)
+            launches = launch_numbers.list_workload_numbers(workload, run)
             column.numbers[workload.workload] = {
                 metric.name: metric_values.centre(metric.kind, [values])
                 for metric in _SHOWN

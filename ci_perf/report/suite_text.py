@@ -39,7 +39,7 @@ def next_steps(*, has_workflows: bool, has_example: bool = True, ready: Iterable
     return "\n".join([*before, first + (_ON_GITHUB if has_workflows else _BY_HAND)])
 
 
-def written(new: Iterable[str], kept: Iterable[str]) -> str:
+def describe_written(new: Iterable[str], kept: Iterable[str]) -> str:
     """Say which first files were written, and which were there already."""
     lines = [f"wrote  {path}" for path in new]
     kept_lines = [f"kept   {path} (it was there)" for path in kept]
@@ -47,7 +47,7 @@ def written(new: Iterable[str], kept: Iterable[str]) -> str:
     return "\n".join([*lines, *kept_lines, *nothing])
 
 
-def _spelled(value: Scalar) -> str:
+def _spell_value(value: Scalar) -> str:
     """As suite.toml spells it."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
@@ -56,7 +56,7 @@ def listing(plan: Plan) -> str:
     """Say in one line per workload: id, parameters, description."""
     lines = []
     for workload in plan.workloads:
-        parameters = ", ".join(f"{k}={_spelled(v)}" for k, v in workload.parameters.items())
+        parameters = ", ".join(f"{k}={_spell_value(v)}" for k, v in workload.parameters.items())
         lines.append((workload.id, parameters, workload.description))
     widths = [max((len(line[i]) for line in lines), default=0) for i in (0, 1)]
     return "\n".join(

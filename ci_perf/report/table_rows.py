@@ -116,4 +116,6 @@ def _unbreak(text: Words) -> Phrase:
 
 def _stack(*parts: Phrase) -> Phrase:
     """Put the parts of a cell below each other."""
-    return phrases.joined((part for part in parts if any(part)), most=len(parts), between="\n")
+    return phrases.join_phrases(
+        (part for part in parts if any(part)), most=len(parts), between="\n"
+    )

@@ -30,11 +30,11 @@ def value(number: float, unit: Unit | None) -> Words:
         case Unit.SHARE:
             return share(number)
         case Unit.JOULE:
-            return Words(_scaled(number, _JOULES))
+            return Words(_scale_number(number, _JOULES))
         case Unit.WATT | Unit.MEGAHERTZ:
             return Words(f"{_three_digits(number)} {unit.value}")
         case Unit.FLOP | Unit.FLOP_PER_SECOND | Unit.PER_SECOND:
-            return Words(f"{_scaled(number, _RATES)}{unit.value.removeprefix('1')}")
+            return Words(f"{_scale_number(number, _RATES)}{unit.value.removeprefix('1')}")
         case Unit.ITEM_PER_SECOND:
             return throughput(number, 1.0, "item") or Words("0 items/s")
         case Unit.COUNT | None:
@@ -43,7 +43,7 @@ def value(number: float, unit: Unit | None) -> Words:
 
 def seconds(number: float) -> Words:
     """41.2 ms."""
-    return Words(_scaled(number, _SECONDS))
+    return Words(_scale_number(number, _SECONDS))
 
 
 def duration(number: float) -> Words:
@@ -59,7 +59,7 @@ def size(number: float) -> Words:
     """3.10 GiB; bytes are whole."""
     if abs(number) < 1024:
         return Words(f"{_minus(round(number))} B")
-    return Words(_scaled(number, _BYTES))
+    return Words(_scale_number(number, _BYTES))
 
 
 def share(number: float) -> Words:
@@ -67,12 +67,12 @@ def share(number: float) -> Words:
     return Words(f"{_three_digits(100 * number)} %")
 
 
-def counted(number: float) -> Words:
+def render_share(number: float) -> Words:
     """12 % or 0.4 % of some hundred cases: more digits would be chance."""
     return Words("0 %" if number == 0 else f"{100 * number:.{0 if number >= 0.1 else 1}f} %")
 
 
-def numbered(number: int, noun: str, plural: str = "") -> Words:
+def render_count(number: int, noun: str, plural: str = "") -> Words:
     """1 workload, 2 workloads; a noun of another plural brings it: 2 launches."""
     return Words(f"{number:,} {noun if number == 1 else plural or f'{noun}s'}")
 
@@ -108,8 +108,8 @@ def throughput(items: float, step_s: float, item_unit: str) -> Words:
     if step_s <= 0 or items <= 0:
         return Words("")
     if item_unit == "flop":
-        return Words(f"{_scaled(items / step_s, _RATES)}FLOP/s")
-    number = _scaled(items / step_s, _RATES).replace(" ", "", 1)
+        return Words(f"{_scale_number(items / step_s, _RATES)}FLOP/s")
+    number = _scale_number(items / step_s, _RATES).replace(" ", "", 1)
     return Words(f"{number} {plural(item_unit)}/s")
 
 
@@ -126,7 +126,7 @@ def plural(item_unit: str) -> Words:
 
 def percent(share: float) -> Words:
     """Show a relative change: +4.2 %; a minus is a real one, as long as the plus."""
-    return Words(f"{_signed_percent(share)} %")
+    return Words(f"{_render_signed_percent(share)} %")
 
 
 def change(ratio: float, low: float | None = None, high: float | None = None) -> Words:
@@ -134,7 +134,7 @@ def change(ratio: float, low: float | None = None, high: float | None = None) ->
     text = percent(ratio - 1)
     if low is None or high is None:
         return text
-    return Words(f"{text} [{_signed_percent(low - 1)}, {_signed_percent(high - 1)}]")
+    return Words(f"{text} [{_render_signed_percent(low - 1)}, {_render_signed_percent(high - 1)}]")
 
 
 def difference(base: float, head: float, unit: Unit | None) -> Words:
@@ -169,7 +169,7 @@ def about(share: float) -> Words:
     return limit(float(f"{share:.2g}"))
 
 
-def rounded_up(share: float) -> Words:
+def round_up(share: float) -> Words:
     """12 % of 0.1163: two digits that are enough, where fewer would not be."""
     if share <= 0:
         return limit(share)
@@ -178,7 +178,7 @@ def rounded_up(share: float) -> Words:
     return limit(math.ceil(share / digit - _ROUNDING) * digit)
 
 
-def _signed_percent(share: float) -> str:
+def _render_signed_percent(share: float) -> str:
     number = 100 * share
     if abs(number) > _MOST_PERCENT:
         return f"> +{_MOST_PERCENT:,}" if number > 0 else f"< {MINUS}{_MOST_PERCENT:,}"
@@ -189,7 +189,7 @@ def _signed_percent(share: float) -> str:
     return ("+" if number > 0 else MINUS) + text
 
 
-def _scaled(number: float, units: Sequence[tuple[float, str]]) -> str:
+def _scale_number(number: float, units: Sequence[tuple[float, str]]) -> str:
     """Take the largest unit in which the rounded number is at least one."""
     if number == 0:
         return f"0 {units[0][1]}"

@@ -30,7 +30,7 @@ from ci_perf.session.listener import Listener
 from ci_perf.session.machine import describe, held
 from ci_perf.session.runner import GpuLostError, MachineChecks, SessionRunner
 from ci_perf.session.schedule import Forecast, PairJudge
-from ci_perf.suite import screening
+from ci_perf.suite import plan_screening
 from ci_perf.system import git, signals
 from ci_perf.system.signals import Interrupts
 from ci_perf.version import __version__
@@ -81,14 +81,14 @@ def measure(
     it has come, says so in its validity; before anything is launched, it raises KeyboardInterrupt.
     Raises CiPerfError when nothing can be measured at all: no such device, or BusyError.
     """
-    with signals.noted() as interrupts:
+    with signals.note_signals() as interrupts:
         identity = identity or new_identity()
         machine = describe(plan, launcher, device, interrupts)
-        plan, against = _completed_sides(plan, against, baselines, machine)
+        plan, against = _complete_sides(plan, against, baselines, machine)
         if against and against.routes:
             # As many launches of the head as the judge asks for before pairs.
             hard = machine.environment.hard
-            plan = screening(plan, against.judge.first_launches(plan, hard))
+            plan = plan_screening(plan, against.judge.first_launches(plan, hard))
         session = _Session(
             plan=plan,
             launcher=launcher,
@@ -308,19 +308,19 @@ def with_calibration(plan: Plan, calibration: Calibration | None) -> Plan:
     return msgspec.structs.replace(plan, workloads=tuple(workloads))
 
 
-def completed(plan: Plan, baselines: Path | None, machine: MachineDescription) -> Plan:
+def complete_plan(plan: Plan, baselines: Path | None, machine: MachineDescription) -> Plan:
     """Return the plan with the statistic of the machine's calibration."""
     if baselines is None:
         return plan
     return with_calibration(plan, layout.read_calibration(baselines, machine.environment.hard))
 
 
-def _completed_sides(
+def _complete_sides(
     plan: Plan, against: Against | None, baselines: Path | None, machine: MachineDescription
 ) -> tuple[Plan, Against | None]:
     """Return the plan, and that of the base, with what a calibration says of the machine."""
     if against and against.checkout.plan:
-        before = completed(against.checkout.plan, baselines, machine)
+        before = complete_plan(against.checkout.plan, baselines, machine)
         checkout = dataclasses.replace(against.checkout, plan=before)
         against = dataclasses.replace(against, checkout=checkout)
-    return completed(plan, baselines, machine), against
+    return complete_plan(plan, baselines, machine), against

@@ -257,7 +257,7 @@ class Interleaving:
         first, second = base.first, _other(base.first)
         spread = _spread_of_launches(base.pairs)
         tasks = [
-            _timed_by_spread(self._task(base, side, index=len(base.pairs)), spread)
+            _time_by_spread(self._task(base, side, index=len(base.pairs)), spread)
             for side in (first, second)
         ]
         is_resident = self._may_be_resident(base)
@@ -347,7 +347,7 @@ def _spread_of_launches(pairs: Sequence[Pair]) -> float:
     return min(max(of_pairs / math.sqrt(2), _SHARE_OF_CHANGE * abs(middle)), _MOST_SPREAD)
 
 
-def _timed_by_spread(task: Task, spread: float) -> Task:
+def _time_by_spread(task: Task, spread: float) -> Task:
     """Return a task that times no longer than pays where launches differ by this spread."""
     protocol = task.workload.protocol
     largest = max(protocol.launch_spread, spread)

@@ -43,7 +43,7 @@ class MachineChecks:
     last round if the first ones were. `at_once` is how many processes may import at once.
     """
 
-    host: Callable[[], Sequence[Reason]] = distrust.of_host
+    host: Callable[[], Sequence[Reason]] = distrust.distrust_host
     memory: Callable[[PlannedWorkload, Sequence[memory_check.Peak]], str] = (
         memory_check.reason_against
     )
@@ -110,7 +110,7 @@ class SessionRunner:
         whether it drifted, stand before the rounds and, where these take long enough, between and
         after them. Raises KeyboardInterrupt, and GpuLostError.
         """
-        self.reasons += distrust.of_image(self._machine.environment.image)
+        self.reasons += distrust.distrust_image(self._machine.environment.image)
         self._await_quiet()
         processes = {p.workload.id: p.workload.protocol.processes for p in self._progress}
         self._listener.planned(processes)
@@ -212,7 +212,7 @@ class SessionRunner:
         states = self._launcher.look(self._machine.gpus, self._interrupts.have_come)
         if isinstance(states, TaskFailure):
             return (distrust.reason("unwatched", f"before the run: {states.reason}"),)
-        return distrust.of_gpus(states)
+        return distrust.distrust_gpus(states)
 
     def _await_clean_gpus(self, workload: PlannedWorkload) -> None:
         """Wait until the memory is free that a failed process had; for a few seconds only.
@@ -230,7 +230,7 @@ class SessionRunner:
             if isinstance(states, TaskFailure):
                 self.reasons.append(distrust.reason("unwatched", states.reason, workload.id))
                 return
-            if lost := distrust.of_lost_gpus(states):
+            if lost := distrust.find_lost_gpus(states):
                 self._note(lost)
                 raise GpuLostError
             used = [(gpu.uuid, distrust.foreign_memory(gpu.used_bytes)) for gpu in states.gpus]
@@ -357,10 +357,10 @@ class SessionRunner:
         if isinstance(outcome, TaskFailure):
             self._is_suspect = True
             workload = task.workload
-            self._note(distrust.of_failure(workload.id, outcome, workload.world_size))
+            self._note(distrust.distrust_failure(workload.id, outcome, workload.world_size))
             return outcome
         self._note(self._against(task.workload, outcome.process.evidence))
-        lost = distrust.incomplete_process(task.workload.id, outcome.process)
+        lost = distrust.report_incomplete(task.workload.id, outcome.process)
         self.reasons += lost
         self._is_suspect = self._is_suspect or bool(lost)
         return outcome
@@ -384,9 +384,9 @@ class SessionRunner:
         """Return what the monitor has against a process; nothing when it was turned off."""
         if evidence is None:
             return ()
-        reasons = distrust.of_process(workload.id, evidence, workload.world_size)
+        reasons = distrust.distrust_process(workload.id, evidence, workload.world_size)
         if self._machine.gpus and not evidence.gpus:
-            return (*reasons, distrust.unwatched_process(workload.id, evidence.trouble))
+            return (*reasons, distrust.report_unwatched(workload.id, evidence.trouble))
         return reasons
 
 

@@ -89,10 +89,10 @@ def run(
     `interrupted` and after the child has been killed.
 
     A child that takes turns has a `slot`, and its time limit counts its own turns only. The caller
-    runs it within `ending_orphans`: with two children at once, only the cookie tells whose an
+    runs it within `end_orphans`: with two children at once, only the cookie tells whose an
     orphan is.
     """
-    scope = ending_orphans() if slot is None else contextlib.nullcontext(_none)
+    scope = end_orphans() if slot is None else contextlib.nullcontext(_none)
     with scope as orphans, _Tail() as tail:
         child: Child = (
             command()
@@ -116,18 +116,18 @@ def run(
             if not in_time:
                 _dump_stacks(child)
         finally:
-            _end(child, lambda: {*_carrying(cookie), *orphans()})
+            _end(child, lambda: {*_find_carrying(cookie), *orphans()})
     return Ended(code=child.returncode or 0, timed_out=not in_time, tail=tail.text())
 
 
 @contextlib.contextmanager
-def ending_orphans() -> Iterator[Callable[[], set[int]]]:
+def end_orphans() -> Iterator[Callable[[], set[int]]]:
     """Adopt orphaned descendants within the block, and kill them at its end.
 
     Yields a function that returns those that a child has left so far.
     """
     bystanders = processes.below(os.getpid())
-    with linux.adopting_orphans():
+    with linux.adopt_orphans():
         try:
             yield lambda: _orphans(bystanders)
         finally:
@@ -231,8 +231,8 @@ def _kill(left: Callable[[], set[int]]) -> None:
         time.sleep(0.01)
 
 
-def _carrying(cookie: Cookie) -> set[int]:
-    return set(processes.carrying(cookie.variable, cookie.value))
+def _find_carrying(cookie: Cookie) -> set[int]:
+    return set(processes.find_carrying(cookie.variable, cookie.value))
 
 
 def _orphans(bystanders: Sequence[ProcessEntry]) -> set[int]:

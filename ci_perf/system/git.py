@@ -83,12 +83,12 @@ def environment(ours: Mapping[str, str]) -> dict[str, str]:
 
 def run(folder: Path, *arguments: str, timeout_s: float = _ANSWER_S) -> Completed:
     """Run one git command in `folder`. Raises CiPerfError: no git here, or no end in time."""
-    return _explained(processes.capture, folder, arguments, timeout_s)
+    return _run_git(processes.capture, folder, arguments, timeout_s)
 
 
 def read(folder: Path, *arguments: str, timeout_s: float = _ANSWER_S) -> bytes:
     """Return what one git command writes, unchanged. Raises CiPerfError, also where it fails."""
-    code, out, err = _explained(processes.capture_bytes, folder, arguments, timeout_s)
+    code, out, err = _run_git(processes.capture_bytes, folder, arguments, timeout_s)
     if code:
         raise CiPerfError(
             f"`git {' '.join(arguments)}` in {folder}: {err.decode(errors='replace').strip()}"
@@ -113,7 +113,7 @@ def stream(folder: Path, *arguments: str, given: bytes = b"") -> Iterator[IO[byt
         raise _no_git(error) from None
 
 
-def _explained(
+def _run_git(
     capture: Callable[..., _Output], folder: Path, arguments: tuple[str, ...], timeout_s: float
 ) -> _Output:
     """Run git; say what a person can do where it cannot be run."""

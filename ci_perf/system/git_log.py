@@ -128,24 +128,24 @@ def first_parents(top: Path, after: str, until: str, now: datetime) -> list[Line
 
     Those that `after` has as well are left out. Raises CiPerfError.
     """
-    return _listed(top, ("--first-parent", "--reverse", until, f"^{after}"), now)
+    return _list_commits(top, ("--first-parent", "--reverse", until, f"^{after}"), now)
 
 
 def commit(top: Path, name: str, now: datetime) -> LineCommit:
     """Describe one commit. Raises CiPerfError."""
-    (described,) = _listed(top, ("--max-count=1", name), now)
+    (described,) = _list_commits(top, ("--max-count=1", name), now)
     return described
 
 
-def _listed(top: Path, which: tuple[str, ...], now: datetime) -> list[LineCommit]:
+def _list_commits(top: Path, which: tuple[str, ...], now: datetime) -> list[LineCommit]:
     how = ("-z", "--no-patch", "--encoding=UTF-8", f"--format={_WITH_PARENTS}")
     with git.stream(top, "log", *how, *which, "--") as output:
         tokens = list(_tokens(output))
     starts = range(0, len(tokens), _FIELDS)
-    return [_of_line(*tokens[start : start + _FIELDS], now=now) for start in starts]
+    return [_parse_line(*tokens[start : start + _FIELDS], now=now) for start in starts]
 
 
-def _of_line(
+def _parse_line(
     parents: str, name: str, author: str, second: str, title: str, *, now: datetime
 ) -> LineCommit:
     described = _commit(name, author, second, title, now)

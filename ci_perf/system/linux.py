@@ -42,7 +42,7 @@ def forbid_inspection() -> None:
 
 
 @contextlib.contextmanager
-def adopting_orphans() -> Iterator[None]:
+def adopt_orphans() -> Iterator[None]:
     """Within, a descendant whose parent dies becomes our child instead of the system's."""
     before = ctypes.c_int(0)
     _prctl(_GET_CHILD_SUBREAPER, ctypes.byref(before))

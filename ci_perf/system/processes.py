@@ -94,7 +94,7 @@ def last_cpu(pid: int) -> int | None:
 
 
 @contextlib.contextmanager
-def waking_on(pid: int, cpu: int) -> Iterator[None]:
+def wake_on(pid: int, cpu: int) -> Iterator[None]:
     """Within, the first thread of a process may run on no other CPU, so that it wakes up there.
 
     Nothing happens where it may not run there in any case, or is not ours.
@@ -114,7 +114,7 @@ def waking_on(pid: int, cpu: int) -> Iterator[None]:
                 os.sched_setaffinity(pid, allowed)
 
 
-def carrying(variable: str, value: str) -> list[int]:
+def find_carrying(variable: str, value: str) -> list[int]:
     """Return the ids of the processes that were started with this environment variable."""
     mark = os.fsencode(f"{variable}={value}")
     pids = []
@@ -175,7 +175,7 @@ def capture_bytes(
     command: Sequence[str], *, timeout_s: float, environment: Mapping[str, str] | None = None
 ) -> tuple[int, bytes, bytes]:
     """Run a program as `capture` does; return its exit code and all that it wrote, unchanged."""
-    with _started(command, os.environ if environment is None else environment) as process:
+    with _start_program(command, os.environ if environment is None else environment) as process:
         try:
             out, err = process.communicate(timeout=timeout_s)
         except subprocess.TimeoutExpired:
@@ -199,7 +199,7 @@ def stream(
         # A file, and no pipe: nobody has to feed the program while its output is read.
         source.write(given)
         source.seek(0)
-        with _started(command, environment, stdin=source, stderr=errors) as process:
+        with _start_program(command, environment, stdin=source, stderr=errors) as process:
             assert process.stdout is not None
             yield process.stdout
             process.stdout.close()
@@ -216,7 +216,7 @@ def _text(output: bytes) -> str:
 
 
 @contextlib.contextmanager
-def _started(
+def _start_program(
     command: Sequence[str],
     environment: Mapping[str, str],
     *,

@@ -122,7 +122,7 @@ def sweep_folder(path: Path, cookie: Cookie, remove: Callable[[Path], None]) -> 
     handle = lock.open_folder(path)
     try:
         if os.fstat(handle).st_uid == os.geteuid() and lock.try_to_get(handle):
-            for pid in processes.carrying(cookie.variable, cookie.value):
+            for pid in processes.find_carrying(cookie.variable, cookie.value):
                 processes.kill(pid)
             remove(path)
     finally:

@@ -80,7 +80,7 @@ class Interrupts:
 
 
 @contextlib.contextmanager
-def noted() -> Iterator[Interrupts]:
+def note_signals() -> Iterator[Interrupts]:
     """Within, signals are noted and raise nothing, so that they cut no cleaning up short."""
     interrupts = Interrupts()
     if threading.current_thread() is not threading.main_thread():
@@ -150,7 +150,7 @@ class Deferral:
 
 
 @contextlib.contextmanager
-def deferred() -> Iterator[Deferral]:
+def defer_signals() -> Iterator[Deferral]:
     """Defer signals while a resource is created or removed, except where that is suspended."""
     deferral = Deferral()
     if threading.current_thread() is not threading.main_thread():

@@ -81,9 +81,9 @@ def _provide(
     base: Path, head: Path, modules: Path, run: RunGit, *, above: str
 ) -> Iterator[EmptySubmodule]:
     """Provide the submodules of `base`, then theirs; `modules` holds the head's repositories."""
-    for submodule in _listed(base):
+    for submodule in _list_submodules(base):
         shown = above + submodule.path
-        if submodule in _listed(head) and not _is_there(head / submodule.path):
+        if submodule in _list_submodules(head) and not _is_there(head / submodule.path):
             yield EmptySubmodule(shown, "the head has not checked it out either", is_loss=False)
             continue
         source = _repository(head, modules, submodule)
@@ -109,7 +109,7 @@ def _update(submodule: Submodule, source: Path) -> list[str]:
     ]
 
 
-def _listed(folder: Path) -> list[Submodule]:
+def _list_submodules(folder: Path) -> list[Submodule]:
     """Return the submodules that .gitmodules names, and that the commit has."""
     if not (folder / ".gitmodules").is_file():
         return []
@@ -137,7 +137,7 @@ def _repository(head: Path, modules: Path, submodule: Submodule) -> Path | None:
     return Path(git.run(head / submodule.path, "rev-parse", "--absolute-git-dir").out)
 
 
-def missing_large_files(folder: Path) -> list[str]:
+def find_missing_large_files(folder: Path) -> list[str]:
     """Name the files of the working tree in `folder` that Git LFS has not downloaded, if any."""
     said = git.run(folder, "ls-files", "-z", ":(attr:filter=lfs)").out
     pointers = [name for name in said.split("\0") if name and _is_pointer(folder / name)]
@@ -197,7 +197,7 @@ def base_of(root: Path, ref: str, *, has_setup: bool = False) -> Iterator[Checko
     process left is removed first. Raises UsageError for a wrong `ref` or
     `root`, CiPerfError for what is missing here, KeyboardInterrupt.
     """
-    with _checked_out(root, ref, merge_base.find(root, ref), has_setup=has_setup) as checkout:
+    with _check_out(root, ref, merge_base.find(root, ref), has_setup=has_setup) as checkout:
         yield checkout
 
 
@@ -208,19 +208,19 @@ def commit_of(root: Path, ref: str, *, has_setup: bool = False) -> Iterator[Chec
     ``head_top`` is the top of the repository at `root`: where a process imports from there, as by
     an editable install, every commit would be the same code.
     """
-    with _checked_out(root, ref, merge_base.exactly(root, ref), has_setup=has_setup) as checkout:
+    with _check_out(root, ref, merge_base.exactly(root, ref), has_setup=has_setup) as checkout:
         yield checkout
 
 
 @contextlib.contextmanager
-def _checked_out(root: Path, ref: str, start: Start, *, has_setup: bool) -> Iterator[Checkout]:
-    with signals.deferred() as deferral:
+def _check_out(root: Path, ref: str, start: Start, *, has_setup: bool) -> Iterator[Checkout]:
+    with signals.defer_signals() as deferral:
         worktree_dir.sweep(start.top)
-        with worktree_dir.claimed(start.top) as folder:
+        with worktree_dir.claim_folder(start.top) as folder:
             run = _runner(folder, deferral.have_come)
             _add(start, folder, run)
             missing = _fill(start, folder, run, has_setup=has_setup)
-            checkout = _described(root, ref, start, folder, missing)
+            checkout = _describe_checkout(root, ref, start, folder, missing)
             with deferral.suspended():
                 yield checkout
 
@@ -271,14 +271,14 @@ def _fill(start: Start, folder: Path, run: RunGit, *, has_setup: bool) -> list[s
     empty = provide_submodules(folder, start.top, run)
     lost = [submodule for submodule in empty if submodule.is_loss]
     if lost and not has_setup:
-        raise _missing(lost[0], start)
+        raise _build_missing_error(lost[0], start)
     notes = [
         f"the base's submodule {submodule.path} is empty: {submodule.reason}" for submodule in empty
     ]
-    return notes + missing_large_files(folder)
+    return notes + find_missing_large_files(folder)
 
 
-def _missing(lost: EmptySubmodule, start: Start) -> CiPerfError:
+def _build_missing_error(lost: EmptySubmodule, start: Start) -> CiPerfError:
     return CiPerfError(
         f"{lost.path}: expected this submodule as {start.called} "
         f"{merge_base.shown(start.commit)} has it, found that {lost.reason}; fetch its history "
@@ -288,7 +288,7 @@ def _missing(lost: EmptySubmodule, start: Start) -> CiPerfError:
     )
 
 
-def _described(
+def _describe_checkout(
     root: Path, ref: str, start: Start, folder: Path, missing: Sequence[str]
 ) -> Checkout:
     there = folder / start.inside

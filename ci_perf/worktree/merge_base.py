@@ -48,7 +48,7 @@ def find(root: Path, ref: str) -> Start:
         raise UsageError(
             f"{root}: expected a commit to compare, found a repository without any; commit first"
         )
-    commit = _shared(root, ref, _named(root, ref))
+    commit = _find_shared(root, ref, _resolve_ref(root, ref))
     notes = _notes(commit, is_head=head == commit, is_dirty=git.source(root).dirty)
     return Start(top=top, inside=_inside(root, top), commit=commit, notes=notes)
 
@@ -56,7 +56,9 @@ def find(root: Path, ref: str) -> Start:
 def exactly(root: Path, ref: str) -> Start:
     """Find the commit that `ref` names itself. Raises as `find` does."""
     top = _top(root)
-    return Start(top=top, inside=_inside(root, top), commit=_named(root, ref), called="the commit")
+    return Start(
+        top=top, inside=_inside(root, top), commit=_resolve_ref(root, ref), called="the commit"
+    )
 
 
 def check(root: Path, ref: str) -> None:
@@ -114,7 +116,7 @@ def _commit(root: Path, ref: str) -> str | None:
     return answer.out if answer.code == 0 else None
 
 
-def _named(root: Path, ref: str) -> str:
+def _resolve_ref(root: Path, ref: str) -> str:
     """Return the commit that `ref` names. Raises UsageError."""
     commit = None if ref.startswith("-") or not ref else _commit(root, ref)
     if commit is None:
@@ -186,7 +188,7 @@ def _refspec(branch: str) -> str:
     return f"origin {branch}:refs/remotes/origin/{branch}"
 
 
-def _shared(root: Path, ref: str, tip: str) -> str:
+def _find_shared(root: Path, ref: str, tip: str) -> str:
     """Return the best common ancestor of HEAD and `tip`."""
     answer = _ask(root, "merge-base", "HEAD", tip)
     if answer.code == 0:

@@ -36,7 +36,7 @@ _FORGOTTEN_S = 24 * 3600.0
 
 
 @contextlib.contextmanager
-def claimed(top: Path) -> Iterator[Path]:
+def claim_folder(top: Path) -> Iterator[Path]:
     """Provide an empty folder beside the repository at `top`, with a path of the same length.
 
     Where there can be none, the path has another length. The folder is removed afterwards,
@@ -44,7 +44,7 @@ def claimed(top: Path) -> Iterator[Path]:
     """
     candidates = _candidates(top)
     try:
-        folder = scratch.claim(lambda: _created(candidates))
+        folder = scratch.claim(lambda: _create_folder(candidates))
     except OSError as error:
         raise CannotWriteError(
             f"{error.filename}: cannot be made: {error.strerror}; TMPDIR names another place for "
@@ -102,7 +102,7 @@ def _is_forgotten(top: Path, path: Path) -> bool:
     return False
 
 
-def _created(candidates: Iterator[Path]) -> Path:
+def _create_folder(candidates: Iterator[Path]) -> Path:
     """Create the first folder that can be created. Raises OSError."""
     reason = OSError(errno.ENOENT, os.strerror(errno.ENOENT))
     for path in candidates:

@@ -15,7 +15,7 @@ from ci_perf.errors import ExitCode
 from tests.processes import wait_until
 
 ROOT = Path(__file__).parents[2]
-EXAMPLE = suite.shipped("examples") / "tiny_vision"
+EXAMPLE = suite.find_shipped("examples") / "tiny_vision"
 # Four minutes on two free cores; other tests may hold one of them.
 PATIENCE_S = 1800
 MAKES_THE_SAME_NUMBERS = """
@@ -142,7 +142,7 @@ NUMBERS = {"workload": "embed_images", "verdict": "numerics_changed", "gate": Fa
     ],
 )
 def test_the_demo_says_whether_it_came_out_as_planted(rows, job, code, said, capsys):
-    tell = runpy.run_path(str(suite.shipped("examples") / "demo.py"))["tell"]
+    tell = runpy.run_path(str(suite.find_shipped("examples") / "demo.py"))["tell"]
 
     assert tell(rows, job) == code
     assert said in capsys.readouterr().err

@@ -36,7 +36,7 @@ def test_a_check_of_the_doctor_passes(described, name):
 def test_power_energy_and_clock_are_in_the_units_that_are_read(cuda, described):
     step = cuda.product()
     count = cuda.warm(step, LOAD_S)  # power is a mean over the last second
-    with nvml.opened(described.gpus) as (gpu,):
+    with nvml.open_gpus(described.gpus) as (gpu,):
         facts: Any = gpu.facts()
         readings: list[Any] = []
         begin, start = gpu.counters().energy_j, time.monotonic()

@@ -36,7 +36,7 @@ from ci_perf.system import signals
 from ci_perf.launch.local import LocalLauncher
 here = Path.cwd()
 plan = suite.plan(here / "workloads", "smoke", selection=(), root=here, protocol={"processes": 1})
-with signals.noted():
+with signals.note_signals():
     run = session.measure(
         plan, LocalLauncher(here), measure_options.open_listener(), device="cpu", lock_timeout_s=60
     )

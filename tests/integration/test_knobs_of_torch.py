@@ -20,7 +20,7 @@ for way in json.loads(sys.argv[1]):
     if not os.fork():
         knobs.fix_libraries(Protocol())
         exec(way)
-        print(json.dumps(knobs.held()), flush=True)
+        print(json.dumps(knobs.read_knobs()), flush=True)
         os._exit(0)
     os.wait()
 """

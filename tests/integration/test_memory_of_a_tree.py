@@ -79,7 +79,7 @@ def test_a_process_by_itself_has_its_own_resident_set(launched):
     process = launched(ALONE)
 
     assert (process.memory.below_bytes, process.memory.below_by) == (0, "")
-    numbers = launch_numbers.of_process(process)
+    numbers = launch_numbers.find_own_numbers(process)
     assert numbers[metrics.HOST_RSS_PEAK.name] == process.memory.host_rss_peak_bytes
 
 
@@ -87,4 +87,4 @@ def test_without_a_monitor_nobody_knows_what_children_hold(launched):
     process = launched(FORK, monitor_hz=0.0)
 
     assert process.memory.below_bytes is None
-    assert metrics.HOST_RSS_PEAK.name not in launch_numbers.of_process(process)
+    assert metrics.HOST_RSS_PEAK.name not in launch_numbers.find_own_numbers(process)

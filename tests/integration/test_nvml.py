@@ -13,7 +13,7 @@ from tests import drivers
 READER = """
 import dataclasses, json, sys
 from ci_perf.measuring.monitor import nvml
-with nvml.opened(sys.argv[1:]) as gpus:
+with nvml.open_gpus(sys.argv[1:]) as gpus:
     for _ in sys.stdin:
         found = [
             {

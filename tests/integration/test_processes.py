@@ -113,12 +113,12 @@ def sleeper():
 def test_a_process_wakes_up_on_one_cpu_and_may_then_run_on_all(sleeper):
     every = os.sched_getaffinity(0)
     for cpu in (min(every), max(every)):
-        with processes.waking_on(sleeper, cpu):
+        with processes.wake_on(sleeper, cpu):
             assert os.sched_getaffinity(sleeper) == {cpu}
         assert os.sched_getaffinity(sleeper) == every
     assert processes.last_cpu(sleeper) in every
 
-    with pytest.raises(ValueError, match="within"), processes.waking_on(sleeper, min(every)):
+    with pytest.raises(ValueError, match="within"), processes.wake_on(sleeper, min(every)):
         raise ValueError("within")
     assert os.sched_getaffinity(sleeper) == every
 
@@ -126,11 +126,11 @@ def test_a_process_wakes_up_on_one_cpu_and_may_then_run_on_all(sleeper):
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two CPUs")
 def test_cpus_that_a_process_has_or_chooses_itself_are_left_to_it(sleeper):
     first, last = min(os.sched_getaffinity(0)), max(os.sched_getaffinity(0))
-    with processes.waking_on(sleeper, first):
+    with processes.wake_on(sleeper, first):
         os.sched_setaffinity(sleeper, {last})
     assert os.sched_getaffinity(sleeper) == {last}
 
-    with processes.waking_on(sleeper, first):
+    with processes.wake_on(sleeper, first):
         assert os.sched_getaffinity(sleeper) == {last}
     assert os.sched_getaffinity(sleeper) == {last}
 
@@ -139,5 +139,5 @@ def test_a_process_that_has_ended_wakes_up_nowhere():
     ended = subprocess.Popen(["true"])
     ended.wait()
 
-    with processes.waking_on(ended.pid, 0):
+    with processes.wake_on(ended.pid, 0):
         assert processes.last_cpu(ended.pid) is None

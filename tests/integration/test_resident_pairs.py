@@ -230,7 +230,7 @@ def build(context):
     launcher = LocalLauncher(tmp_path)
     machine = launcher.describe("cuda:0", 1, 1)
     assert isinstance(machine, MachineDescription), machine.reason
-    with nvml.opened(machine.gpus) as (gpu,):
+    with nvml.open_gpus(machine.gpus) as (gpu,):
         others = gpu.readings().processes  # this process is one where it has used the GPU before
     assert others is not None
     tasks = [

@@ -13,7 +13,7 @@ import torch
 
 from ci_perf import suite
 from ci_perf.errors import InvalidFileError
-from ci_perf.workload import Context, Workload, unwatched
+from ci_perf.workload import Context, Workload, enter_unwatched
 
 ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "docs/workloads.md").read_text()
@@ -39,7 +39,7 @@ def folder(tmp_path, monkeypatch):
         sys.modules.pop(name, None)
 
 
-def build(name, *, phase=unwatched, **parameters):
+def build(name, *, phase=enter_unwatched, **parameters):
     given = {**PARAMETERS[name], **parameters}
     context = Context(device="cpu", parameters=given, seed=0, data_dir="data", phase=phase)
     torch.manual_seed(context.seed)  # as a worker does

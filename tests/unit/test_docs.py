@@ -384,7 +384,7 @@ def test_every_extra_that_the_action_installs_without_hashes_is_named():
 
 
 def test_every_knob_of_a_process_is_named():
-    knobs = child_environment.of_task({}, Protocol(), Path("cache"))
+    knobs = child_environment.build_task_environment({}, Protocol(), Path("cache"))
 
     for name in knobs:
         assert f"`{name}`" in text("docs/measuring.md")

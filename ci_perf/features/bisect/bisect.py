@@ -75,7 +75,7 @@ def bisect(
     line = commits.between(root, options.good, options.bad)
     programs = CommitPrograms(line, options.measuring, notify)
     workload, has_setup = _workload(programs, options)
-    with signals.noted() as ending, contextlib.ExitStack() as stack:
+    with signals.note_signals() as ending, contextlib.ExitStack() as stack:
         base = stack.enter_context(worktree.commit_of(root, line.id(0), has_setup=has_setup))
         launching = sessions(options.measuring, base, ending, notify, listener, workload=workload)
         answers = Answers(line, programs, workload)
@@ -201,7 +201,7 @@ class _Bisecting:
 
     def _dividing_limits(self, machine: Machine) -> Limits:
         assert self.effect is not None
-        return bisecting.dividing(self._limits(machine), self.effect)
+        return bisecting.divide_limits(self._limits(machine), self.effect)
 
     # --- rounds
 
@@ -220,7 +220,7 @@ class _Bisecting:
         if at not in self.answers.search.open:
             return
         left = self.answers.range.high - self.answers.range.low
-        self._say(at, f"one of {units.numbered(left, 'commit')} made it worse")
+        self._say(at, f"one of {units.render_count(left, 'commit')} made it worse")
         tiers = self.answers.programs.plan(self.answers.search.last).tiers
         judge = PairsJudge(self._dividing_limits, tiers)
         if not self._is_known(at, self.sessions.measure(self.line.id(at), judge)):

@@ -122,17 +122,17 @@ def worse(rows: tuple[Row, ...], metric: str = "") -> Change | None:
 def only(limits: Limits, workload: str, metric: str) -> Limits:
     """Return the limits under which this metric alone gates, by the size that it has anyway."""
     limit = find_limit(limits.of(workload), metric) or Limit()
-    return _gating(limits, workload, metric, limit)
+    return _set_gating_limit(limits, workload, metric, limit)
 
 
-def dividing(limits: Limits, effect: Change) -> Limits:
+def divide_limits(limits: Limits, effect: Change) -> Limits:
     """Return the limits by which a commit is like the known-bad one, or like the known-good one.
 
     Half of the effect divides them: in logarithms for what is noisy, in the metric's unit for what
     is compared by ranges.
     """
     metric = metrics.metric_of(effect.metric)
-    return _gating(limits, effect.workload, metric.name, _half(metric, effect))
+    return _set_gating_limit(limits, effect.workload, metric.name, _half(metric, effect))
 
 
 def _half(metric: Metric, effect: Change) -> Limit:
@@ -141,7 +141,7 @@ def _half(metric: Metric, effect: Change) -> Limit:
     return Limit(relative=math.expm1(DIVIDING * math.log(effect.ratio)))
 
 
-def _gating(limits: Limits, workload: str, metric: str, limit: Limit) -> Limits:
+def _set_gating_limit(limits: Limits, workload: str, metric: str, limit: Limit) -> Limits:
     shown = {
         name: msgspec.structs.replace(known, gate=False)
         for name, known in limits.of(workload).items()

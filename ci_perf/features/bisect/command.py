@@ -17,7 +17,7 @@ from ci_perf.system import files
 @click.argument("good")
 @click.argument("bad")
 @click.argument("workload")
-@measure_options.measuring(
+@measure_options.add_measure_options(
     "wait_s",
     "budget_s",
     "explain_s",

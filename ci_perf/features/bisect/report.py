@@ -7,7 +7,7 @@ from ci_perf.features.bisect.bisection import BisectedCommit, Bisection, CommitA
 from ci_perf.features.explain.page import build_page
 from ci_perf.model.comparison import Change
 from ci_perf.report import phrases, units
-from ci_perf.report.commands import quoted
+from ci_perf.report.commands import quote_word
 from ci_perf.report.escape import Command, Sentence, Words
 from ci_perf.report.tables import Block, Page, Phrase, Table
 
@@ -68,7 +68,7 @@ def _headline(bisection: Bisection) -> Phrase:
             Words(" worse: "),
             *_change(step),
         )
-    left = units.numbered(bisection.high - bisection.low, "commit")
+    left = units.render_count(bisection.high - bisection.low, "commit")
     return (Words(f"One of {left} made "), workload, Words(" worse: "), *_change(change))
 
 
@@ -111,7 +111,7 @@ def _evidence(bisection: Bisection) -> Phrase:
     parent = bisection.parent
     assert parent is not None
     assert parent.change is not None
-    pairs = units.numbered(parent.change.pairs, "pair")
+    pairs = units.render_count(parent.change.pairs, "pair")
     if parent.launched:
         return (Words(f"{pairs} of it and its parent have shown it."),)
     words = (
@@ -153,7 +153,7 @@ def _within(bisection: Bisection) -> Command:
 
 def _command(bisection: Bisection, good: str, bad: str, *more: str) -> Command:
     """Return the command of a search, with these options, too."""
-    words = [quoted(good), quoted(bad), bisection.workload, "--suite", bisection.suite]
+    words = [quote_word(good), quote_word(bad), bisection.workload, "--suite", bisection.suite]
     return Command(f"ci-perf bisect {' '.join([*words, *more])}")
 
 
@@ -192,9 +192,9 @@ def _why_no_answer(bisection: Bisection) -> Iterator[Phrase]:
 
 
 def _spent(bisection: Bisection) -> Phrase:
-    commits = units.numbered(len(bisection.commits) - 1, "commit")
-    sessions = units.numbered(bisection.sessions, "session")
-    rounds = units.numbered(bisection.rounds, "round")
+    commits = units.render_count(len(bisection.commits) - 1, "commit")
+    sessions = units.render_count(bisection.sessions, "session")
+    rounds = units.render_count(bisection.rounds, "round")
     took = units.duration(bisection.duration_s)
     return (
         Words(f"{commits} from "),
@@ -236,7 +236,7 @@ def _about_others(bisection: Bisection) -> Iterator[Phrase]:
     same = sum(bool(each.same_as) for each in bisection.commits)
     if same:
         words = (
-            f"{units.numbered(same, 'commit')} not launched: each runs the same program as one "
+            f"{units.render_count(same, 'commit')} not launched: each runs the same program as one "
             "that was measured."
         )
         yield (Words(words),)

@@ -60,7 +60,7 @@ class PairsJudge:
     def undecided(self, run: Run) -> tuple[dict[str, float], int]:
         """See PairJudge."""
         head = summarise.run(run, label="")
-        return compare.undecided(_nothing(run), head, limits=self._of(run), tiers=self.tiers)
+        return compare.find_undecided(_nothing(run), head, limits=self._of(run), tiers=self.tiers)
 
     def rows(self, run: Run) -> tuple[Row, ...]:
         """Judge what there is."""
@@ -193,7 +193,7 @@ class BisectSessions:
                 judge=judge,
                 routes=True,
             )
-            with measure.followed(heard):
+            with measure.tell_listener(heard):
                 return session.measure(
                     plan,
                     launcher,

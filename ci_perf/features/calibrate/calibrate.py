@@ -95,7 +95,7 @@ def statistic_notes(
     changed = [name for name in document.workloads if name not in own]
     if document.statistic == old or not changed:
         return []
-    names = phrases.plain(phrases.joined((name,) for name in changed))
+    names = phrases.plain(phrases.join_phrases((name,) for name in changed))
     note = (
         f"note: {old} spoke for a launch of {names} before, and {document.statistic} "
         "will from now on: re-accept baselines that were recorded with the old statistic"

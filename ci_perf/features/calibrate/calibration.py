@@ -125,7 +125,9 @@ def calibrate(run: Run, plan: Plan, uniform: Uniform) -> Calibration:
         noise=noise,
         trimmed=noise != "quiet" and _is_trimmed_better(chosen, plan, uniform),
         launches_cpu=_short(cpu.spread) if cpu else None,
-        workloads={each.name: _calibrated(each, chosen.limit, alpha) for each in chosen.workloads},
+        workloads={
+            each.name: _calibrate_workload(each, chosen.limit, alpha) for each in chosen.workloads
+        },
     )
 
 
@@ -141,7 +143,9 @@ def _clock(suite: Sequence[Measured], plan: Plan, uniform: Uniform, *, by_cpu: b
         if spreads[name] <= QUIETER * spreads[statistic]:
             statistic = name
     own = {each.id: each.protocol.statistic for each in plan.workloads if each.own_statistic}
-    variances = [_of_pairs(by[own.get(name, statistic)]) for name, by in logarithms.items()]
+    variances = [
+        _estimate_pair_variance(by[own.get(name, statistic)]) for name, by in logarithms.items()
+    ]
     # Each is drawn towards what the suite has in common, as verdicts do.
     shared = variability.prior(variances, LAUNCH_PRIOR_DF)
     pairs = [variability.moderate(variance, shared) for variance in variances]
@@ -179,7 +183,7 @@ def _is_trimmed_better(clock: _Clock, plan: Plan, uniform: Uniform) -> bool:
         limit = plan.limits.of(workload.name)[metrics.STEP_TIME.name]
         judged_by = policy.policy_under(metrics.STEP_TIME, limit, math.exp(launches[0]))
         ends = [
-            confirmed(
+            confirm_by_pairs(
                 Confirmation(
                     policy=judged_by, alpha=alpha, prior_variance=0.0, prior_df=0.0, trimmed=trimmed
                 ),
@@ -203,7 +207,7 @@ def _difference(launches: Sequence[float], uniform: Uniform) -> float:
     return launches[first] - launches[second + (second >= first)]
 
 
-def confirmed(confirmation: Confirmation, differences: Sequence[float]) -> Outcome:
+def confirm_by_pairs(confirmation: Confirmation, differences: Sequence[float]) -> Outcome:
     """Let pairs decide, in their order; those after the decision are left alone."""
     for difference in differences:
         if outcome := confirmation.add(difference):
@@ -223,7 +227,7 @@ def _logarithms(measured: Measured, *, by_cpu: bool) -> dict[Statistic, list[flo
         name: [
             math.log(
                 (by_cpu and launch_numbers.cpu_time(blocks))
-                or launch_numbers.of_blocks(blocks.block_s, name)
+                or launch_numbers.reduce_blocks(blocks.block_s, name)
             )
             for blocks in timed
         ]
@@ -237,7 +241,7 @@ def _typical(groups: Sequence[Sequence[float]]) -> float:
     return math.exp(statistics.fmean(logs) / 2)
 
 
-def _of_pairs(launches: Sequence[float]) -> Variance:
+def _estimate_pair_variance(launches: Sequence[float]) -> Variance:
     """Return the variance of the difference of two launches next to each other.
 
     Their mean is known to be zero: the code was the same.
@@ -266,7 +270,7 @@ def _smallest(
     ends: list[tuple[float, float]] = []
     for limit in LIMITS:
         ends = [
-            _simulated(variance, limit, alpha, errors)
+            _simulate_confirmations(variance, limit, alpha, errors)
             for variance, errors in zip(pairs, noise, strict=True)
         ]
         if statistics.fmean(inconclusive for inconclusive, _ in ends) <= MOST_INCONCLUSIVE:
@@ -274,13 +278,13 @@ def _smallest(
     return LIMITS[-1], ends
 
 
-def _simulated(
+def _simulate_confirmations(
     variance: Variance, limit: float, alpha: float, noise: Sequence[Sequence[float]]
 ) -> tuple[float, float]:
     """Return the share of confirmations without an answer, and their mean number of pairs."""
     spread = math.sqrt(variance.value)
     outcomes = [
-        confirmed(_confirmation(variance, limit, alpha), [spread * error for error in pairs])
+        confirm_by_pairs(_confirmation(variance, limit, alpha), [spread * error for error in pairs])
         for pairs in noise
     ]
     return (
@@ -301,7 +305,7 @@ def _confirmation(
     )
 
 
-def _calibrated(workload: _Workload, limit: float, alpha: float) -> CalibratedWorkload:
+def _calibrate_workload(workload: _Workload, limit: float, alpha: float) -> CalibratedWorkload:
     values = workload.by[workload.statistic]
     confirmation = _confirmation(workload.pairs, limit, alpha)
     half_limit = confirmation.policy.half_limit
@@ -366,7 +370,7 @@ def judge_planted(calibration: Calibration, run: Run, plan: Plan, size: float) -
         limit = policy.relative_size(plan.limits.of(name)[limit_of], known.step_time_s)
         variance = Variance(known.pairs**2, known.pairs_df)
         confirmation = _confirmation(variance, limit, alpha, trimmed=calibration.trimmed)
-        outcome = confirmed(confirmation, differences[:MOST_PAIRS])
+        outcome = confirm_by_pairs(confirmation, differences[:MOST_PAIRS])
         has_interval = math.isfinite(outcome.low) and math.isfinite(outcome.high)
         planted = PlantedChange(
             proven=outcome.call == "regressed",

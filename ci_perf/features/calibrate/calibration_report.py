@@ -5,7 +5,7 @@ from ci_perf.judging.policy import LOOKS
 from ci_perf.model.baseline import CalibratedWorkload, Calibration, Noise
 from ci_perf.report import units
 from ci_perf.report.escape import Words
-from ci_perf.report.phrases import fill, joined
+from ci_perf.report.phrases import fill, join_phrases
 from ci_perf.report.tables import Page, Phrase, Table
 
 _STATISTICS = {"median": "the middle block", "p25": "the block at 25 %", "min": "the fastest block"}
@@ -28,32 +28,32 @@ def page(calibration: Calibration) -> Page:
     """Show the outcome: a sentence with the result, then a table, then what the words mean."""
     said = (
         f"This machine: statistic {calibration.statistic}, limit {units.limit(calibration.limit)}, "
-        f"by {units.numbered(len(calibration.workloads), 'workload')} of suite {{suite}}"
+        f"by {units.render_count(len(calibration.workloads), 'workload')} of suite {{suite}}"
     )
     return [
         fill(said, suite=(calibration.provenance.suite,)),
-        *([_planted(calibration, calibration.planted)] if calibration.planted else []),
+        *([_describe_planted(calibration, calibration.planted)] if calibration.planted else []),
         [Words(_noise(calibration))],
         _statistic(calibration),
         [Words(_limit(calibration))],
         _workloads(calibration),
-        [Words(_explained(calibration))],
+        [Words(_explain_statistic(calibration))],
     ]
 
 
-def _planted(calibration: Calibration, size: float) -> Phrase:
+def _describe_planted(calibration: Calibration, size: float) -> Phrase:
     """Say where the slowdown was found, and why it was not elsewhere."""
     tried = {name: each.planted for name, each in calibration.workloads.items() if each.planted}
     missed = {name: planted for name, planted in tried.items() if not planted.proven}
     said = (
         f"A slowdown of {units.limit(size)} was planted, and pairs found it in "
-        f"{len(tried) - len(missed)} of {units.numbered(len(tried), 'workload')}."
+        f"{len(tried) - len(missed)} of {units.render_count(len(tried), 'workload')}."
     )
     named = []
     for name, planted in missed.items():
         small = f" (its limit is {units.limit(planted.limit)})" if planted.limit >= size else ""
         named.append((name, Words(small)))
-    return fill(f"{said} Not found: {{named}}." if missed else said, named=joined(named))
+    return fill(f"{said} Not found: {{named}}." if missed else said, named=join_phrases(named))
 
 
 def _noise(calibration: Calibration) -> str:
@@ -87,7 +87,7 @@ def _limit(calibration: Calibration) -> str:
     if calibration.inconclusive > MOST_INCONCLUSIVE:
         return (
             f"Limit: none up to {limit} of a step time: it leaves "
-            f"{units.counted(calibration.inconclusive)} of unchanged workloads undecided. A "
+            f"{units.render_share(calibration.inconclusive)} of unchanged workloads undecided. A "
             "quieter machine or longer blocks would decide more."
         )
     return (
@@ -118,7 +118,7 @@ def _workloads(calibration: Calibration) -> Table:
             units.share(workload.pairs),
             units.share(workload.smallest_detectable),
             Words(f"{workload.expected_pairs:.1f}"),
-            units.counted(workload.inconclusive),
+            units.render_share(workload.inconclusive),
             *([_answer(workload)] if planted else []),
             _note(workload, calibration),
         ]
@@ -142,7 +142,7 @@ def _note(workload: CalibratedWorkload, calibration: Calibration) -> Words:
     return Words("; ".join([*notes, *(["two modes"] if workload.two_modes else [])]))
 
 
-def _explained(calibration: Calibration) -> str:
+def _explain_statistic(calibration: Calibration) -> str:
     workloads = calibration.workloads.values()
     said = (
         f"Smallest detectable: a change that {LOOKS[-1]} pairs of launches confirm in 80 % of pull "

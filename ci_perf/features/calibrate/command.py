@@ -15,7 +15,9 @@ from ci_perf.model import codec
 from ci_perf.system import files
 
 
-def _even(_context: click.Context, _parameter: click.Parameter, value: int | None) -> int | None:
+def _check_even(
+    _context: click.Context, _parameter: click.Parameter, value: int | None
+) -> int | None:
     """Refuse a launch without a partner."""
     if value is not None and value % 2:
         raise click.BadParameter(f"expected an even number, for pairs of launches, found {value}")
@@ -36,11 +38,11 @@ def _share(_context: click.Context, _parameter: click.Parameter, value: str | No
 
 
 @click.command("calibrate")
-@measure_options.measuring("wait_s")
+@measure_options.add_measure_options("wait_s")
 @click.option(
     "--processes",
     type=click.IntRange(FEWEST_PROCESSES, 100),
-    callback=_even,
+    callback=_check_even,
     help=f"Fresh processes per workload, an even number: by default {FEWEST_PROCESSES}, and "
     f"{MOST_PAIRS} with --planted.",
 )

@@ -97,14 +97,17 @@ def _import_torch(engine: Engine, limits: Container, gpus: tuple[str, ...]) -> T
     create = arguments.create(
         engine.name,
         name=name,
-        image=images.spelled(images.parse(limits.image)),
+        image=images.spell_reference(images.parse(limits.image)),
         command=("python3", "-P", "-m", "ci_perf.measuring.library_probe", "torch"),
         labels=Labels(run=name, owner=stale.owner()),
         user=mounts.user(engine),
         limits=limits,
         gpus=Gpus(devices=gpus, access="cdi" if engine.name == "podman" else "gpus"),
         mounts=(Mount(source=package, target=f"{mounts.PACKAGE}/{package.name}"),),
-        environment={**child_environment.of_child({}, 1), "PYTHONPATH": mounts.PACKAGE},
+        environment={
+            **child_environment.build_child_environment({}, 1),
+            "PYTHONPATH": mounts.PACKAGE,
+        },
         workdir="/",
     )
     ended = running.run(engine, name, create, timeout_s=_TRIAL_S, interrupted=never).ended

@@ -82,7 +82,7 @@ def _find_digest(
     asked = images.parse(reference)
     if isinstance(asked, Named) and ask_registry:
         images.pull(engine, asked, notify)
-    image = images.look(engine, asked) or images.pulled(engine, asked, notify)
+    image = images.look(engine, asked) or images.pull_image(engine, asked, notify)
     if isinstance(asked, Named):
         digest = asked.digest or images.find_pushed_digest(asked, image)
         if digest:
@@ -103,11 +103,11 @@ def _confirm(engine: Engine, asked: Named, digest: str) -> None:
     """Ask the registry for the digest: some engines show one for what was never pushed."""
     named = Named(name=asked.name, repository=asked.repository, tag="", digest=digest)
     try:
-        engine.must("pull", "--quiet", images.spelled(named), timeout_s=images.PULL_S)
+        engine.must("pull", "--quiet", images.spell_reference(named), timeout_s=images.PULL_S)
     except EngineError as error:
         raise EngineError(
-            f"image {images.spelled(named)}: this host has it, and its registry does not give it: "
-            f"{error}; push it first, so that every runner can have it",
+            f"image {images.spell_reference(named)}: this host has it, and its registry does "
+            f"not give it: {error}; push it first, so that every runner can have it",
             output=error.output,
         ) from None
 

@@ -229,8 +229,8 @@ def check_mounts(plan: Plan, workloads: Path) -> None:
             f"{'machine' if root == Path('/') else 'home folder'}, which a container would see; "
             "change into the repository"
         )
-    meant = [root, Path(os.path.realpath(suites.shipped("workloads")))]
-    folder = _spelled(root / workloads)
+    meant = [root, Path(os.path.realpath(suites.find_shipped("workloads")))]
+    folder = _expand_path(root / workloads)
     if not folder.is_relative_to(root):  # named by whoever starts ci-perf, and no link of a commit
         meant.append(Path(os.path.realpath(folder)))
     for workload in plan.workloads:
@@ -241,7 +241,7 @@ def check_mounts(plan: Plan, workloads: Path) -> None:
             )
 
 
-def _spelled(path: Path) -> Path:
+def _expand_path(path: Path) -> Path:
     """Return a whole path as a person means it, before any link is followed."""
     return Path(os.path.abspath(path))  # noqa: PTH100  `resolve` would follow links
 

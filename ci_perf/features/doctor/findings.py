@@ -142,8 +142,8 @@ def _words(facts: MachineFacts) -> dict[str, object]:
         "nouveau": " (nouveau holds it)" if graphics.nouveau else "",
         "give_gpus": _GIVE_GPUS.get(host.container or "", _GIVE_GPUS_DOCKER),
         "nvml": graphics.nvml.detail if isinstance(graphics.nvml, NvmlSilence) else "",
-        "missing": ", ".join(_missing_nodes(graphics)),
-        "refused": ", ".join(_refused_nodes(graphics)) or "the GPU",
+        "missing": ", ".join(_find_missing_nodes(graphics)),
+        "refused": ", ".join(_find_refused_nodes(graphics)) or "the GPU",
         "module": graphics.kernel_module or "unknown",
         "visible": graphics.visible_devices,
         "driver": f" {driver}" if driver else "",
@@ -167,13 +167,13 @@ def _nvml_error(facts: MachineFacts) -> NvmlError | None:
     return nvml.trouble if isinstance(nvml, NvmlSilence) else None
 
 
-def _missing_nodes(graphics: Graphics) -> list[str]:
+def _find_missing_nodes(graphics: Graphics) -> list[str]:
     present = {node.path for node in graphics.nodes}
     gpu = [] if _gpu_nodes(graphics) else ["/dev/nvidia0"]
     return gpu + [path for path in _CONTROL_NODES if path not in present]
 
 
-def _refused_nodes(graphics: Graphics) -> list[str]:
+def _find_refused_nodes(graphics: Graphics) -> list[str]:
     return [node.path for node in graphics.nodes if not node.usable]
 
 
@@ -195,7 +195,7 @@ def _is_driver_absent(facts: MachineFacts) -> bool:
 
 def _is_closed(facts: MachineFacts) -> bool:
     """One GPU of several may belong to somebody else; the control nodes are needed for all."""
-    if any(path in _CONTROL_NODES for path in _refused_nodes(facts.graphics)):
+    if any(path in _CONTROL_NODES for path in _find_refused_nodes(facts.graphics)):
         return True
     has_gpu = any(node.usable for node in _gpu_nodes(facts.graphics))
     return not has_gpu or _nvml_error(facts) is NvmlError.NO_PERMISSION
@@ -374,7 +374,7 @@ _DRIVER_RULES = (
     ),
     _Rule(
         "no_device_nodes",
-        lambda f: bool(_missing_nodes(f.graphics)),
+        lambda f: bool(_find_missing_nodes(f.graphics)),
         "The NVIDIA driver is loaded and of its device files {missing} are missing.",
         "On a host, create them with `sudo nvidia-modprobe -c 0 -u`, and enable "
         "nvidia-persistenced so that they are there after a reboot. For a container, "

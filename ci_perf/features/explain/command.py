@@ -12,7 +12,7 @@ from ci_perf.model import codec
 
 @click.command("explain")
 @click.argument("names", nargs=-1, metavar="[WORKLOAD]...")
-@measure_options.measuring(
+@measure_options.add_measure_options(
     "against",
     "wait_s",
     "budget_s",

@@ -37,11 +37,11 @@ def explain_now(
     identity = session.new_identity()
     device = plan.device if options.device == "auto" else options.device
     profiles: dict[str, StepProfile | str] = {}
-    with measure.launching(plan, options, identity, notify) as (ending, checkout, launcher):
+    with measure.open_launcher(plan, options, identity, notify) as (ending, checkout, launcher):
         base = measure.set_up(plan, checkout, launcher, ending, notify)
         if base and base.trouble:
             raise CiPerfError(base.trouble)
-        with measure.followed(listener), signals.noted() as interrupts:
+        with measure.tell_listener(listener), signals.note_signals() as interrupts:
             ending.check()
             machine = describe(plan, launcher, device, interrupts)
             timeout_s = options.lock_timeout_s

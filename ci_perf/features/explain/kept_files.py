@@ -38,6 +38,6 @@ def describe_traces(
             why = profile.missing.get("trace_file") or profile.absent or "the launch left none"
             yield f"note: {name}: no trace: {why}"
     if kept:
-        yield f"traces: {folder} ({units.numbered(kept, 'file')}); open them in ui.perfetto.dev"
+        yield f"traces: {folder} ({units.render_count(kept, 'file')}); open them in ui.perfetto.dev"
     else:
         yield f"traces: none in {folder}"

@@ -14,21 +14,21 @@ def build_page(explained: ExplainedWorkloads, *, operators: bool) -> Page:
     """Say it of every workload, in their order; with `operators`, list those of its step, too."""
     parts: list[Block] = [_title(explained)]
     for workload in explained.workloads:
-        parts += _of_workload(workload)
+        parts += _render_workload(workload)
         if operators and workload.profile is not None:
             parts += _operators(workload.workload, workload.profile)
     return parts
 
 
 def _title(explained: ExplainedWorkloads) -> Phrase:
-    number = units.numbered(len(explained.workloads), "workload")
+    number = units.render_count(len(explained.workloads), "workload")
     title: Phrase = (Words(f"{number} of "), explained.suite, Words(" explained"))
     if explained.base:
         title = (*title, Words(", against "), explained.base[:12])
     return title
 
 
-def _of_workload(workload: ExplainedWorkload) -> Iterator[Block]:
+def _render_workload(workload: ExplainedWorkload) -> Iterator[Block]:
     if workload.explanation is not None:
         yield from report.describe((workload.workload,), workload.explanation)
     if workload.limits is not None:

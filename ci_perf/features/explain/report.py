@@ -94,7 +94,7 @@ def describe(
     note = _note(explanation)
     if explanation.causes:
         what = "what" if note or len(explanation.causes) > 1 else "the only thing that"
-        pairs = units.numbered(explanation.pairs, "profiled pair")
+        pairs = units.render_count(explanation.pairs, "profiled pair")
         yield (*title, Words(f": {what} a step does differently, by {pairs} of launches"))
         rows = [
             ((Words(cause.evidence),), _where(cause), _what(cause), _calls(cause))
@@ -111,7 +111,7 @@ def describe(
 
 def _title(row: Change) -> Phrase:
     """Ask why: "Why bert_finetune is 8.1 % slower"."""
-    why, size = Words("Why "), cells.moved(row).lstrip(f"+{units.MINUS}")
+    why, size = Words("Why "), cells.render_moved(row).lstrip(f"+{units.MINUS}")
     is_gain = row.verdict is Verdict.IMPROVED
     match phrases.unit(row.metric):
         case Unit.SECOND if row.metric == metrics.STEP_TIME.name:
@@ -121,7 +121,7 @@ def _title(row: Change) -> Phrase:
             return (why, row.workload, Words(f" takes {size} {word} memory"))
         case _:
             title = phrases.metric_title(row.metric)
-            moved = Words(f" has moved by {cells.moved(row)}")
+            moved = Words(f" has moved by {cells.render_moved(row)}")
             return (why, row.workload, Words(", "), title, Words(","), moved)
 
 
@@ -137,7 +137,7 @@ def _where(cause: Cause) -> Phrase:
         parts.append((Words("backward"),))
     if not cause.in_head:
         parts.append((Words("in the base"),))
-    return phrases.joined(parts)
+    return phrases.join_phrases(parts)
 
 
 def _location(place: AuthorFunction, line: int) -> str:
@@ -158,7 +158,7 @@ def _what(cause: Cause) -> Phrase:
     elif not cause.operators:
         return (Words(_OF_FUNCTION.get(cause.kind, "does something else")),)
     for kind in dict.fromkeys(change.kind for change in cause.operators):
-        named = phrases.joined(
+        named = phrases.join_phrases(
             (change.operator,) for change in cause.operators if change.kind == kind
         )
         shapes: Phrase = ()
@@ -189,14 +189,14 @@ def _note(explanation: Explanation) -> Phrase:
         named: list[Phrase] = []
         named += [(place.function,) for place in places if place][:_MOST_OTHERS]
         if more := others - len(named):
-            named.append((units.numbered(more, "further place"),))
-        sentences.append((Words("Also different: "), *phrases.joined(named), Words(".")))
+            named.append((units.render_count(more, "further place"),))
+        sentences.append((Words("Also different: "), *phrases.join_phrases(named), Words(".")))
     if explanation.varying:
         vary = "varies by itself" if explanation.varying == 1 else "vary by themselves"
-        things = units.numbered(explanation.varying, "count")
+        things = units.render_count(explanation.varying, "count")
         sentences.append((Words(f"Not compared: {things} that {vary}."),))
     if explanation.traces:
-        traces = phrases.joined((name,) for name in explanation.traces)
+        traces = phrases.join_phrases((name,) for name in explanation.traces)
         sentences.append((Words("Traces: "), *traces, Words("; open them in ui.perfetto.dev.")))
     return _join(sentences, Words(" "))
 

@@ -66,7 +66,7 @@ def measure_unit(
         plan = files.read(arguments.below(root, plan), WorkPlan)
     whole = arguments.measure_options(root, {**options, "suite": plan.suite})
     return measure.measure(
-        fleet.narrowed(whole, plan, unit),
+        fleet.narrow_options(whole, plan, unit),
         notify=notify or say_nothing,
         listener=listener or Listener(),
     )

@@ -19,7 +19,7 @@ from ci_perf.github import actions
 from ci_perf.model import codec
 from ci_perf.model.run import Run
 from ci_perf.model.suite import FailOn
-from ci_perf.report.units import numbered
+from ci_perf.report.units import render_count
 from ci_perf.system import files
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
@@ -110,7 +110,7 @@ def plan_command(
     )
     for unit in planned.units:
         where = f" on {unit.machine_class}" if unit.machine_class else ""
-        count = numbered(len(unit.workloads), "workload")
+        count = render_count(len(unit.workloads), "workload")
         console.say(f"{unit.id}: {count}{where}, about {unit.expected_s:.0f} s")
     if units > len(planned.units) / len(planned.classes()):
         console.say(f"note: fewer than {units} groups of workloads can be measured apart")
@@ -218,7 +218,7 @@ def run_fleet_command(
 
 
 @fleet_command.command("measure")
-@measure_options.measuring(*measure_options.CHECKING)
+@measure_options.add_measure_options(*measure_options.CHECKING)
 @click.option(
     "--plan",
     type=_FILE,
@@ -393,8 +393,8 @@ def merge_command(
 def _tell(target: Path, run: Run) -> None:
     """Say what became of the planned workloads."""
     done, total = len(run.measured) + len(run.same), len(run.workloads())
-    sessions = numbered(len(run.merged_from), "session")
-    console.say(f"{target}: {done} of {numbered(total, 'workload')}, by {sessions}")
+    sessions = render_count(len(run.merged_from), "session")
+    console.say(f"{target}: {done} of {render_count(total, 'workload')}, by {sessions}")
     for failed in run.failed:
         console.say(f"failed: {failed.workload}: {failed.reason}")
 

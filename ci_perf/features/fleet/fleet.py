@@ -32,7 +32,7 @@ from ci_perf.model.environment import CpuMachine
 from ci_perf.model.metrics import find_metric
 from ci_perf.model.run import Run, Tool
 from ci_perf.model.suite import Plan
-from ci_perf.report.units import numbered
+from ci_perf.report.units import render_count
 from ci_perf.system import files, git
 from ci_perf.version import __version__
 from ci_perf.worktree import merge_base
@@ -140,7 +140,7 @@ def known_launches_s(baselines: Path, suite: str) -> dict[str, float]:
 # --- one unit
 
 
-def narrowed(options: MeasureOptions, planned: WorkPlan, name: str) -> MeasureOptions:
+def narrow_options(options: MeasureOptions, planned: WorkPlan, name: str) -> MeasureOptions:
     """Return the options of a measurement for the workloads of one unit.
 
     Raises UsageError: there is no such unit, or the plan is of another commit, base or version.
@@ -222,7 +222,7 @@ def run(options: FleetOptions, *, notify: Notify) -> bool:
     units = units_of_class(planned, options.machine_class)
     folders = {unit: UnitFolder(output / unit.id) for unit in units}
     left = [unit for unit in units if _why_undone(planned, unit, folders[unit])]
-    notify(f"{numbered(len(units), 'unit')}, {len(left)} of them to measure")
+    notify(f"{render_count(len(units), 'unit')}, {len(left)} of them to measure")
     for unit in left:
         command = (
             *(options.python, "-P", "-m", "ci_perf", "fleet", "measure"),

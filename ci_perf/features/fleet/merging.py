@@ -76,7 +76,9 @@ def merge(
                     f"{other.label} as well; leave one of the runs out"
                 )
         by_class[machine_class].append(shard)
-    return {name: _merged(plan, name, placed, lost or {}) for name, placed in by_class.items()}
+    return {
+        name: _merge_shards(plan, name, placed, lost or {}) for name, placed in by_class.items()
+    }
 
 
 def with_suspects(run: Run, base: Summary, *, limits: Limits, tiers: Tiers) -> Run:
@@ -162,12 +164,12 @@ def _check_machine(shards: Sequence[ShardRun]) -> None:
         if not is_same(first.run.environment.hard, each.run.environment.hard):
             raise InvalidFileError(
                 f"{each.label}: expected a machine as that of {first.label} "
-                f"({_spelled(first.run)}), found {_spelled(each.run)}; name each class with "
-                "`ci-perf fleet plan --machine-class`"
+                f"({_spell_machine(first.run)}), found {_spell_machine(each.run)}; name each "
+                "class with `ci-perf fleet plan --machine-class`"
             )
 
 
-def _spelled(run: Run) -> str:
+def _spell_machine(run: Run) -> str:
     """Spell the facts of a machine that decide whether it may be compared with another."""
     facts = msgspec.to_builtins(run.environment.hard)
     return ", ".join(f"{name} {value}" for name, value in facts.items())[:_DETAIL_CHARS]
@@ -176,7 +178,7 @@ def _spelled(run: Run) -> str:
 # --- one run of several
 
 
-def _merged(
+def _merge_shards(
     plan: WorkPlan, machine_class: str | None, shards: Sequence[ShardRun], lost: Mapping[str, str]
 ) -> Run:
     runs = [shard.run for shard in shards]
@@ -196,8 +198,10 @@ def _merged(
         environment=runs[0].environment if runs else _nowhere(machine_class),
         validity=validity_of(tuple(_reasons(runs))),
         measured=_in_order(order, (each for run in runs for each in run.measured)),
-        failed=_in_order(order, [*_failed(runs), *_unmeasured(plan, machine_class, runs, lost)]),
-        interleaved=_interleaved(plan, shards),
+        failed=_in_order(
+            order, [*_find_failed(runs), *_find_unmeasured(plan, machine_class, runs, lost)]
+        ),
+        interleaved=_merge_interleaved(plan, shards),
         paired=_in_order(order, (each for run in runs for each in run.paired)),
         checks=_checks(runs),
         earlier=_earlier(runs),
@@ -259,11 +263,11 @@ def _reasons(runs: Iterable[Run]) -> Iterable[Reason]:
                 yield msgspec.structs.replace(reason, workload=measured.workload, detail=detail)
 
 
-def _failed(runs: Iterable[Run]) -> Iterable[Failed]:
+def _find_failed(runs: Iterable[Run]) -> Iterable[Failed]:
     return (failed for run in runs for failed in run.failed)
 
 
-def _unmeasured(
+def _find_unmeasured(
     plan: WorkPlan, machine_class: str | None, runs: Iterable[Run], lost: Mapping[str, str]
 ) -> Iterable[Failed]:
     """Yield every workload that is planned and that no run has."""
@@ -290,7 +294,7 @@ def _unmeasured(
 # --- how base and head were launched
 
 
-def _interleaved(plan: WorkPlan, shards: Sequence[ShardRun]) -> Interleaved | None:
+def _merge_interleaved(plan: WorkPlan, shards: Sequence[ShardRun]) -> Interleaved | None:
     known = [(each.label, each.run.interleaved) for each in shards if each.run.interleaved]
     if not known:
         return None

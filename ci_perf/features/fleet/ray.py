@@ -24,7 +24,7 @@ def run(units: Sequence[UnitFolder], *, options: Sequence[str], python: str) -> 
     Raises UsageError and EngineError.
     """
     wanted = read_resources(options)
-    ray = _imported()
+    ray = _import_ray()
     # Ray prints what it thinks of its nodes, and stdout is for the report.
     with contextlib.redirect_stdout(sys.stderr):
         _connect(ray)
@@ -69,7 +69,7 @@ def read_resources(options: Sequence[str]) -> dict[str, Any]:
     return {**{name: wanted[name] for name in _NAMED if name in wanted}, "resources": others}
 
 
-def _imported() -> Any:  # noqa: ANN401  the package ray, where it is installed
+def _import_ray() -> Any:  # noqa: ANN401  the package ray, where it is installed
     try:
         import ray
     except ImportError:
@@ -88,7 +88,7 @@ def _connect(ray: Any) -> None:  # noqa: ANN401  see above
         if sign and port.isdecimal():  # where nobody listens, Ray would try for minutes
             socket.create_connection((host.strip("[]"), int(port)), timeout=_CONNECT_S).close()
         # Ray goes on to handle SIGTERM in its own way; the end of this puts ours back.
-        with signals.deferred() as deferral, deferral.suspended():
+        with signals.defer_signals() as deferral, deferral.suspended():
             ray.init(address=address, log_to_driver=False, logging_level="CRITICAL")
     except (ray.exceptions.RayError, OSError, RuntimeError, ValueError) as error:
         raise EngineError(

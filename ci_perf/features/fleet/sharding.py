@@ -39,7 +39,7 @@ def divide(
     """
     if shards < 1:
         raise ValueError(f"expected at least one shard, found {shards}")
-    expected_s = _expected_s(workloads, launches_s, launches or {})
+    expected_s = _estimate_seconds(workloads, launches_s, launches or {})
     groups = sorted(together(workloads), key=lambda names: -_sum(names, expected_s))
     chosen: list[list[str]] = [[] for _ in range(shards)]
     loads = [0.0] * shards
@@ -54,7 +54,7 @@ def divide(
     ]
 
 
-def _expected_s(
+def _estimate_seconds(
     workloads: Iterable[PlannedWorkload],
     launches_s: Mapping[str, float],
     launches: Mapping[str, float],

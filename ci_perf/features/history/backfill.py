@@ -53,7 +53,7 @@ class RunSessions:
     def describe(self, own: MeasureOptions) -> MachineDescription:
         """Describe the machine, as a commit would be launched. Raises CiPerfError."""
         plan, identity = measure.plan(own), session.new_identity()
-        with measure.launching(plan, own, identity, self._notify) as (ending, _, launcher):
+        with measure.open_launcher(plan, own, identity, self._notify) as (ending, _, launcher):
             device = plan.device if own.device == "auto" else own.device
             machine = session.describe(plan, launcher, device, ending)
             ending.check()
@@ -108,7 +108,7 @@ class _Backfilling:
 
     def go(self) -> Backfill:
         """Go through the line."""
-        with signals.noted() as ending:
+        with signals.note_signals() as ending:
             try:
                 self._measure(ending)
             except KeyboardInterrupt:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from ci_perf.features.history.backfilled import Backfill, BackfilledCommit
 from ci_perf.report import units
-from ci_perf.report.commands import quoted
+from ci_perf.report.commands import quote_word
 from ci_perf.report.escape import Command, Sentence, Words
 from ci_perf.report.tables import Page, Phrase, Table
 
@@ -27,7 +27,7 @@ def page(backfill: Backfill) -> Page:
     numbers = ", ".join(
         f"{counted[outcome]:,} {words}" for outcome, words in _OUTCOMES.items() if counted[outcome]
     )
-    total = units.numbered(len(backfill.commits), "commit")
+    total = units.render_count(len(backfill.commits), "commit")
     title: Phrase = (Words(f"{total} of "), backfill.suite, Words(f": {numbers or 'none'}"))
     heading = ("commit", "became")
     table = Table(heading, [_row(each) for each in backfill.commits], left=heading[1:])
@@ -53,7 +53,7 @@ def _next(backfill: Backfill, counted: Counter[str]) -> Iterator[Phrase]:
         )
         yield (Words(words),)
     if counted["measured"] or counted["left"]:
-        folder = quoted(backfill.baselines)
+        folder = quote_word(backfill.baselines)
         command = Command(f"git add {folder} && git commit")
         named = "" if backfill.baselines == _USUAL else f" --baselines {folder}"
         shown = Command(f"ci-perf history{named}")

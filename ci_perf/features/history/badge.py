@@ -23,12 +23,12 @@ def render(history: BranchHistory) -> str:
 def _state(history: BranchHistory) -> tuple[str, str]:
     recent = [cause for cause in level_changes.find_causes(history) if cause.is_recent]
     if unknown := sum(cause.is_worse and not cause.accepted for cause in recent):
-        return f"{units.numbered(unknown, 'change')} accepted by nobody", _ORANGE
+        return f"{units.render_count(unknown, 'change')} accepted by nobody", _ORANGE
     if any(line.has_drifted for each in history.workloads for line in each.metrics):
         return "drifting", _ORANGE
     if recent:
-        changes = units.numbered(len(recent), "change")
+        changes = units.render_count(len(recent), "change")
         return f"{changes} in {level_changes.RECENT_DAYS} days", _BLUE
     number = max(len(each.sessions) for each in history.workloads)
     color = _GREEN if number >= _FEWEST_SESSIONS else _GREY
-    return f"steady over {units.numbered(number, 'session')}", color
+    return f"steady over {units.render_count(number, 'session')}", color

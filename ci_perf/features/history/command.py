@@ -63,7 +63,7 @@ _FORMS = ("html", "json", "csv", "parquet", "terminal")
     is_flag=True,
     help="Accept numbers of a very busy machine. With --measure.",
 )
-@measure_options.measuring("wait_s", "processes")
+@measure_options.add_measure_options("wait_s", "processes")
 def history_command(
     *,
     measuring: dict[str, Any],

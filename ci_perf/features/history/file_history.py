@@ -76,7 +76,7 @@ def read(
         reader.add(commit, content)
     if reader.latest is None:
         return None, reader.skipped
-    ordered = list(_ordered(reader.orders[::-1]))
+    ordered = list(_order_runs(reader.orders[::-1]))
     sessions = tuple(_with_epochs(ordered, reader.sessions))
     return FileHistory(latest=reader.latest, sessions=sessions), reader.skipped
 
@@ -145,7 +145,7 @@ class _Place:
     era: int
 
 
-def _ordered(oldest_first: Iterable[_Order]) -> list[_Place]:
+def _order_runs(oldest_first: Iterable[_Order]) -> list[_Place]:
     """Put each run where its first commit put it, among the runs that were there.
 
     A file sorts a late measurement of older code before what was accepted meanwhile; a commit that

@@ -84,7 +84,7 @@ def read(options: HistoryOptions, *, notify: Notify) -> BranchHistory:
             "`ci-perf accept run.json`, then commit the files"
         )
     commits = {version.commit.id: version.commit for version in reversed(versions)}
-    readable = list(_read_files(branch, _selected(known, options), skipped))
+    readable = list(_read_files(branch, _select_files(known, options), skipped))
     _check_readable(readable, skipped)
     split = change_points.places if change_points.is_known() else None
     if split is None:
@@ -142,7 +142,7 @@ def _files(versions: Iterable[FileVersion]) -> tuple[list[_File], list[SkippedFi
     return [_File(path, of_path[path]) for path in sorted(of_path)], skipped
 
 
-def _selected(known: Sequence[_File], options: HistoryOptions) -> list[_File]:
+def _select_files(known: Sequence[_File], options: HistoryOptions) -> list[_File]:
     """Return the files that were asked for. Raises UsageError for a name that none has."""
     workloads = sorted({file.workload for file in known})
     machines = sorted({file.machine for file in known})
@@ -214,7 +214,7 @@ def _histories(
     for (_, suite), group in itertools.groupby(ordered, key=_machine_and_suite):
         if suite not in rules:
             rules[suite] = compare.rules(options.workloads, suite, notify=notify)
-        describer = _Describer(places, trends.gated(rules[suite].limits), split)
+        describer = _Describer(places, trends.find_thresholds(rules[suite].limits), split)
         yield from describer.histories(list(group))
 
 

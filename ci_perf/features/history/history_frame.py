@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from ci_perf.features.history.branch_history import BranchHistory
 from ci_perf.judging import metric_values
-from ci_perf.report.frame import Facts, build_frame, named
+from ci_perf.report.frame import Facts, build_frame, name_metric
 
 if TYPE_CHECKING:
     from ci_perf.report.frame import DataFrame
@@ -64,11 +64,11 @@ def _history_rows(history: BranchHistory) -> Iterator[Facts]:
                 "reason": session.reason,
             }
             for metric in metric_values.find_all([session]):
-                values = metric_values.of_session(session, metric.name)
+                values = metric_values.list_session_values(session, metric.name)
                 if values:
                     yield (
                         common
-                        | named(metric.name)
+                        | name_metric(metric.name)
                         | {
                             "epoch": session.epochs.get(metric.name, 0),
                             "launches": len(values),

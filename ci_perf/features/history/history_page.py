@@ -47,7 +47,7 @@ def render(history: BranchHistory) -> str:
     recent = [cause for cause in causes if cause.is_recent]
     has_drifted = any(line.has_drifted for each in history.workloads for line in each.metrics)
     is_open = has_drifted or any(cause.is_worse and not cause.accepted for cause in recent)
-    return page.styled(
+    return page.render_styled(
         "history.html.jinja",
         "history.css",
         headline=headline(recent),
@@ -56,8 +56,8 @@ def render(history: BranchHistory) -> str:
         tone="open" if is_open else "same",
         warnings=report.notices(history),
         days=level_changes.RECENT_DAYS,
-        recent=[_moved(history, cause) for cause in recent],
-        older=[_moved(history, cause) for cause in causes if not cause.is_recent],
+        recent=[_describe_change(history, cause) for cause in recent],
+        older=[_describe_change(history, cause) for cause in causes if not cause.is_recent],
         seen_only=report.SEEN_ONLY,
         workloads=[_workload(history, each) for each in history.workloads],
     )
@@ -70,7 +70,7 @@ def headline(recent: Sequence[SharedCause]) -> Phrase:
         return (Words(f"Nothing moved {days}"),)
     unknown = sum(not cause.accepted for cause in recent)
     by_nobody = f", {unknown:,} of them accepted by nobody" if unknown else ", all accepted"
-    return (Words(f"{units.numbered(len(recent), 'change')} {days}{by_nobody}"),)
+    return (Words(f"{units.render_count(len(recent), 'change')} {days}{by_nobody}"),)
 
 
 def _link(history: BranchHistory, commit: Commit) -> CommitLink:
@@ -78,7 +78,7 @@ def _link(history: BranchHistory, commit: Commit) -> CommitLink:
     return CommitLink(commit.id[:_COMMIT], f"{url}/commit/{commit.id}" if url else "")
 
 
-def _moved(
+def _describe_change(
     history: BranchHistory, cause: SharedCause
 ) -> tuple[str, CommitLink, str, Phrase, Phrase]:
     return (
@@ -86,7 +86,7 @@ def _moved(
         _link(history, cause.commit),
         cause.machine,
         report.moves_phrase(cause),
-        report.accepted_by(cause),
+        report.describe_acceptance(cause),
     )
 
 

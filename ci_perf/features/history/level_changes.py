@@ -78,7 +78,7 @@ def find_causes(history: BranchHistory) -> list[SharedCause]:
             for change in line.changes:
                 if change.before == change.after:
                     continue
-                near = _accepted_near(workload, change)
+                near = _find_accepted_near(workload, change)
                 session = change.session if near is None else near
                 commit = workload.sessions[session].commit
                 move = MetricMove(workload=workload.workload, metric=line.metric, change=change)
@@ -108,10 +108,10 @@ def find_causes(history: BranchHistory) -> list[SharedCause]:
 
 def belongs_to_accepted(workload: WorkloadHistory, change: LevelChange) -> bool:
     """Whether a change was accepted, or stands beside one that was, which it is a part of."""
-    return _accepted_near(workload, change) is not None
+    return _find_accepted_near(workload, change) is not None
 
 
-def _accepted_near(workload: WorkloadHistory, change: LevelChange) -> int | None:
+def _find_accepted_near(workload: WorkloadHistory, change: LevelChange) -> int | None:
     """Return the accepted session of a change: the same one, or one beside it."""
     every = (each for line in workload.metrics for each in line.changes)
     accepted = {each.session for each in every if each.accepted}

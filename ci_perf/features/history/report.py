@@ -44,9 +44,9 @@ def headline(history: BranchHistory) -> Phrase:
     workloads = {(each.suite, each.workload) for each in history.workloads}
     counted = ", ".join(
         (
-            units.numbered(len(sessions), "session"),
-            units.numbered(len(workloads), "workload"),
-            units.numbered(len(machines), "machine"),
+            units.render_count(len(sessions), "session"),
+            units.render_count(len(workloads), "workload"),
+            units.render_count(len(machines), "machine"),
         )
     )
     return (Words("Baselines along "), history.ref, Words(f": {counted}"))
@@ -56,7 +56,7 @@ def subline(history: BranchHistory) -> Phrase:
     """Name the commits and the time that they span."""
     first, last = history.commits[0], history.commits[-1]
     return (
-        Words(f"{units.numbered(len(history.commits), 'commit')}, "),
+        Words(f"{units.render_count(len(history.commits), 'commit')}, "),
         Words(f"{date(first)} to {date(last)}; read on {history.read_at[:_DATE]} at "),
         history.commit[:_COMMIT],
     )
@@ -69,9 +69,9 @@ def notices(history: BranchHistory) -> list[Phrase]:
         words = "This clone is shallow: what was committed before its first commit is missing; "
         said.append((Words(words), _COMPLETE_CLONE))
     if history.skipped:
-        number = units.numbered(len(history.skipped), "version")
+        number = units.render_count(len(history.skipped), "version")
         said.append((Words(f"Skipped {number} of files that could not be read or taken:"),))
-        said += map(_skipped, history.skipped[:_MOST_SKIPPED])
+        said += map(_describe_skipped, history.skipped[:_MOST_SKIPPED])
         if len(history.skipped) > _MOST_SKIPPED:
             rest = len(history.skipped) - _MOST_SKIPPED
             said.append((Words(f"and {rest:,} more, in the JSON under skipped"),))
@@ -87,7 +87,7 @@ def notices(history: BranchHistory) -> list[Phrase]:
     return said
 
 
-def _skipped(skipped: SkippedFile) -> Phrase:
+def _describe_skipped(skipped: SkippedFile) -> Phrase:
     return (Words("commit "), skipped.commit[:_COMMIT], Words(": "), Sentence(skipped.reason))
 
 
@@ -119,7 +119,7 @@ def moves_phrase(cause: SharedCause) -> Phrase:
     return (*parts, Words(f"; and {rest:,} more" if rest > 0 else ""))
 
 
-def accepted_by(cause: SharedCause) -> Phrase:
+def describe_acceptance(cause: SharedCause) -> Phrase:
     """Say who accepted a change and why; or that nobody did."""
     if not cause.accepted:
         return (_NOT_ACCEPTED,)
@@ -131,7 +131,7 @@ def accepted_by(cause: SharedCause) -> Phrase:
 def centres(each: WorkloadHistory, metric: str) -> list[float | None]:
     """Return the centre of a metric in each session; `None` where a session lacks it."""
     kind = metrics.metric_of(metric).kind
-    values = [metric_values.of_session(session, metric) for session in each.sessions]
+    values = [metric_values.list_session_values(session, metric) for session in each.sessions]
     return [
         metric_values.centre(kind, [of_session]) if of_session else None for of_session in values
     ]
@@ -163,12 +163,12 @@ def page(history: BranchHistory) -> Page:
     shown = recent or causes[:_MOST_EARLIER]
     moved = f"What moved in the last {RECENT_DAYS} days:"
     if not recent:
-        before = f" Before, {units.numbered(len(causes), 'change')}; the last ones:"
+        before = f" Before, {units.render_count(len(causes), 'change')}; the last ones:"
         moved = f"Nothing moved in the last {RECENT_DAYS} days.{before if causes else ''}"
     parts: list[Phrase | Table] = [headline(history), subline(history), *notices(history)]
     parts.append((Words(moved),))
     if shown:
-        parts.append(_moved_table(shown))
+        parts.append(_build_changes_table(shown))
     if not all(cause.accepted for cause in shown):
         parts.append((SEEN_ONLY,))
     for machine, suite in dict.fromkeys((each.machine, each.suite) for each in history.workloads):
@@ -177,7 +177,7 @@ def page(history: BranchHistory) -> Page:
         ]
         rows = list(_rows(members))
         flat = sum(len(each.metrics) for each in members) - len(rows)
-        still = f"; {units.numbered(flat, 'metric')} that never changed" if flat else ""
+        still = f"; {units.render_count(flat, 'metric')} that never changed" if flat else ""
         parts.append((machine, Words(", suite "), suite, Words(still)))
         parts.append(Table(heading=_HEADING, rows=rows, left=_HEADING[:3]))
     return parts
@@ -195,7 +195,7 @@ _HEADING = (
 )
 
 
-def _moved_table(recent: Iterable[SharedCause]) -> Table:
+def _build_changes_table(recent: Iterable[SharedCause]) -> Table:
     heading = ("commit", "date", "machine", "what moved", "accepted by")
     rows = [
         [
@@ -203,7 +203,7 @@ def _moved_table(recent: Iterable[SharedCause]) -> Table:
             date(cause.commit),
             cause.machine,
             moves_phrase(cause),
-            accepted_by(cause),
+            describe_acceptance(cause),
         ]
         for cause in recent
     ]
@@ -235,4 +235,4 @@ def _trend(line: MetricTimeline) -> Words:
 
 def _excludes(loss: float | None) -> Words:
     """Say which losses a check excludes where all of its pairs are taken."""
-    return units.NOTHING if loss is None else Words(f"a loss above {units.rounded_up(loss)}")
+    return units.NOTHING if loss is None else Words(f"a loss above {units.round_up(loss)}")

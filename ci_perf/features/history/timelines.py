@@ -44,7 +44,7 @@ class TimelinePlot:
 def draw(each: WorkloadHistory, line: MetricTimeline, dates: Sequence[str]) -> TimelinePlot | None:
     """Draw one metric of one workload; `None` where no session has it. `dates` are of sessions."""
     offset = max(len(each.sessions) - MOST_SESSIONS, 0)
-    launches = [metric_values.of_session(s, line.metric) for s in each.sessions[offset:]]
+    launches = [metric_values.list_session_values(s, line.metric) for s in each.sessions[offset:]]
     centres = report.centres(each, line.metric)[offset:]
     known = [value for value in centres if value is not None]
     # A single session has no other to lie beside: its launches make the axis.
@@ -67,7 +67,7 @@ def draw(each: WorkloadHistory, line: MetricTimeline, dates: Sequence[str]) -> T
         for change, _, accepted in changes[-_MOST_LABELS:]
     ]
     title = metric_title(line.metric)
-    label = f"{title}: {units.numbered(len(known), 'session')}, {low_to_high}"
+    label = f"{title}: {units.render_count(len(known), 'session')}, {low_to_high}"
     return TimelinePlot(
         title=Words(title),
         picture=Picture(
@@ -111,7 +111,7 @@ def _below(each: WorkloadHistory, line: MetricTimeline, offset: int) -> Words:
     unit = metrics.metric_of(line.metric).unit
     parts = [
         f"now {units.value(line.centre, unit)}",
-        units.numbered(len(each.sessions), "session"),
+        units.render_count(len(each.sessions), "session"),
     ]
     if offset:
         parts[-1] += f" ({offset:,} older ones not drawn)"

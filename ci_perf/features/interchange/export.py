@@ -72,7 +72,7 @@ def write_scalars(run: Run, output: Path) -> None:
             f"--format tensorboard needs tensorboard, which is not installed ({error}): expected "
             "it beside ci-perf; next: `pip install tensorboard`"
         ) from None
-    started_s = _started_s(run)
+    started_s = _read_start_s(run)
     folder = f"{run.suite.replace(':', '-')}-{layout.machine_key(run.environment.hard)}"
     files.make_folder(output)
     writer = tensorboard.Writer(str(output / folder))
@@ -87,7 +87,7 @@ def write_scalars(run: Run, output: Path) -> None:
     writer.close()
 
 
-def _started_s(run: Run) -> float:
+def _read_start_s(run: Run) -> float:
     try:
         return datetime.fromisoformat(run.started_at).timestamp()
     except (ValueError, OverflowError):

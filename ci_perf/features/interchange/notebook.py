@@ -32,7 +32,7 @@ class Loaded:
 
     def to_frame(self) -> "frame.DataFrame":
         """Return a row per fact: metric and process, or row of a comparison."""
-        return frame.of(self.document)
+        return frame.frame_document(self.document)
 
     def to_openmetrics(self) -> str:
         """Return what Prometheus reads."""

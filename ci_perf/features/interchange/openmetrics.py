@@ -40,7 +40,7 @@ _MOST_CHARS = 200
 
 def render(document: Run | Comparison) -> str:
     """Return one text of all metrics of a run, or of all rows of a comparison."""
-    families = _of_run(document) if isinstance(document, Run) else _of_comparison(document)
+    families = _render_run(document) if isinstance(document, Run) else _render_comparison(document)
     return "".join(families) + "# EOF\n"
 
 
@@ -48,7 +48,7 @@ def values_of(run: Run) -> dict[Metric, dict[str, list[float]]]:
     """Return, by metric and workload, the value of each launch."""
     values: dict[Metric, dict[str, list[float]]] = {}
     for workload in run.measured:
-        launches = launch_numbers.of_workload(workload, run)
+        launches = launch_numbers.list_workload_numbers(workload, run)
         for metric in (*metrics.ALL, *metrics.find_own(itertools.chain(*launches))):
             of_launches = [launch[metric.name] for launch in launches if metric.name in launch]
             if of_launches:
@@ -61,7 +61,7 @@ def centre(metric: Metric, values: Sequence[float]) -> float:
     return min(max(metric_values.centre(metric.kind, [values]), min(values)), max(values))
 
 
-def _of_run(run: Run) -> Iterator[str]:
+def _render_run(run: Run) -> Iterator[str]:
     suite = {"suite": run.suite}
     facts = {
         "run": run.id,
@@ -87,7 +87,7 @@ def _of_run(run: Run) -> Iterator[str]:
         )
         for part, meaning, choose in parts:
             yield _gauge(
-                _joined(metric.name.removesuffix(end), part, unit),
+                _join_name(metric.name.removesuffix(end), part, unit),
                 f"{metric.title}: {meaning}; {metric.better.value} is better.",
                 [
                     (suite | {"workload": name}, factor * choose(values))
@@ -97,7 +97,7 @@ def _of_run(run: Run) -> Iterator[str]:
             )
 
 
-def _of_comparison(judged: Comparison) -> Iterator[str]:
+def _render_comparison(judged: Comparison) -> Iterator[str]:
     suite = {"suite": judged.suite}
     facts = {
         "verdict": judged.verdict.value,
@@ -125,7 +125,7 @@ def _of_comparison(judged: Comparison) -> Iterator[str]:
     yield _gauge("verdict", help_text, verdicts)
     for part, samples in changes.items():
         help_text = f"{_CHANGES[part]}; above 1 is worse."
-        yield _gauge(_joined("change", part, "ratio"), help_text, samples, unit="ratio")
+        yield _gauge(_join_name("change", part, "ratio"), help_text, samples, unit="ratio")
 
 
 # --- the text
@@ -147,15 +147,15 @@ def _gauge(name: str, meaning: str, samples: _Samples, unit: str = "") -> str:
 
 
 def _sample(name: str, labels: _Labels, value: float) -> str:
-    pairs = ",".join(f'{label}="{_escaped(text)}"' for label, text in labels.items())
+    pairs = ",".join(f'{label}="{_escape_text(text)}"' for label, text in labels.items())
     return f"ci_perf_{name}{{{pairs}}} {float(value)!r}\n"
 
 
-def _escaped(text: str) -> str:
+def _escape_text(text: str) -> str:
     line = escape.clean(text, limit=_MOST_CHARS)
     return line.replace("\\", r"\\").replace('"', r"\"")
 
 
-def _joined(*parts: str) -> str:
+def _join_name(*parts: str) -> str:
     """Join the parts of a family's name; the user's own names may have other characters."""
     return re.sub(r"\W", "_", "_".join(filter(None, parts)), flags=re.ASCII)

@@ -53,7 +53,10 @@ def collect_tests(
         ended = subprocess.run(
             [sys.executable, "-P", "-m", _COLLECTOR, str(file), *["--co"] * (not runs), *words],
             cwd=root,
-            env={**child_environment.of_child(os.environ, threads=1), "PYTHONPATH": path},
+            env={
+                **child_environment.build_child_environment(os.environ, threads=1),
+                "PYTHONPATH": path,
+            },
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

@@ -23,7 +23,7 @@ from ci_perf.model.program import (
     digest,
 )
 from ci_perf.model.suite import Plan, PlannedWorkload
-from ci_perf.program.trees import EntryKind, IncomparableError, Tree, joined
+from ci_perf.program.trees import EntryKind, IncomparableError, Tree, join_path
 from ci_perf.version import __version__
 
 # The magic number of the Python, then flags: 0 where date and size of the source are compared.
@@ -97,10 +97,10 @@ def _find_new(program: Program, tree: Tree) -> Iterator[tuple[str, str]]:
             continue
 
         def read(name: str, folder: str = folder) -> bytes | None:
-            return tree.read(joined(folder, name))
+            return tree.read(join_path(folder, name))
 
         for name in contents.find_matches(names, tree.names(folder) or (), read):
-            if (path := joined(folder, name)) not in known:
+            if (path := join_path(folder, name)) not in known:
                 yield path, f"{path} is new, and the program has looked for such a name"
 
 
@@ -117,10 +117,10 @@ def _has_same_code(program: Program, path: str, tree: Tree, sources: Tree) -> bo
 def _find_unchecked(path: str, tree: Tree) -> str:
     """Return the compiled file that Python runs whatever the source says, or ""."""
     folder, _, name = path.rpartition("/")
-    cache = joined(folder, "__pycache__")
+    cache = join_path(folder, "__pycache__")
     prefix = f"{name.removesuffix('.py')}."
     for compiled in tree.names(cache) or ():
-        file = joined(cache, compiled)
+        file = join_path(cache, compiled)
         if compiled.startswith(prefix) and any((tree.read(file) or b"")[_PYC_FLAGS]):
             return file
     return ""
@@ -129,7 +129,7 @@ def _find_unchecked(path: str, tree: Tree) -> str:
 def _digest_folder(folder: str, tree: Tree) -> str:
     entries = []
     for name in tree.names(folder) or ():
-        entry = tree.find_entry(joined(folder, name))
+        entry = tree.find_entry(join_path(folder, name))
         entries.append(name + (_MARKS.get(entry.kind, "") if entry else ""))
     return contents.digest_entries(entries)
 

@@ -28,7 +28,7 @@ def render_remark(same: SameProgram) -> str:
 
 
 def _render_count(same: SameProgram) -> str:
-    return f"{units.numbered(same.files, 'file')} {'is' if same.files == 1 else 'are'}"
+    return f"{units.render_count(same.files, 'file')} {'is' if same.files == 1 else 'are'}"
 
 
 def render_notice(comparison: Comparison) -> Phrase:
@@ -37,7 +37,7 @@ def render_notice(comparison: Comparison) -> Phrase:
     if not proven:
         return ()
     workloads = len({row.workload for row in comparison.rows})
-    counted = f"{proven:,} of {units.numbered(workloads, 'workload')}"
+    counted = f"{proven:,} of {units.render_count(workloads, 'workload')}"
     verb = "was" if proven == 1 else "were"
     return (Words(f"ℹ️ Same program: {counted} {verb} not launched, because {_WHY}"),)  # noqa: RUF001  an icon, not an i
 
@@ -62,7 +62,7 @@ def build_touched_page(workloads: TouchedWorkloads) -> Page:
     """List every workload: why it is measured, or in what both sides agree."""
     answers: list[SameProgram | Touched] = [*workloads.touched, *workloads.same]
     title: Phrase = (
-        Words(f"{len(workloads.touched)} of {units.numbered(len(answers), 'workload')} of "),
+        Words(f"{len(workloads.touched)} of {units.render_count(len(answers), 'workload')} of "),
         workloads.suite,
         Words(" would be measured against "),
         workloads.base[:12],

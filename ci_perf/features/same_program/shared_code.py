@@ -260,7 +260,7 @@ def _find_code_of_other_side(todo: Task) -> list[tuple[str, Path]]:
     exempt = [each for each in (*places, workloads) if each != foreign and foreign in each.parents]
     return [
         (name, Path(file))
-        for name, file in module_files.imported(sys.modules)
+        for name, file in module_files.list_imported(sys.modules)
         if _is_below(Path(file), [foreign])
         and not any(map(Path(file).is_relative_to, exempt))
         and Path(file).parent != workloads

@@ -23,7 +23,7 @@ def find_touched(options: MeasureOptions, *, notify: Notify) -> TouchedWorkloads
     plan = measure.plan(options)
     start = merge_base.find(Path(plan.root), options.against or "HEAD")
     with (
-        signals.noted() as ending,
+        signals.note_signals() as ending,
         runners.launcher(
             options.runner,
             plan,
@@ -45,7 +45,7 @@ def find_touched(options: MeasureOptions, *, notify: Notify) -> TouchedWorkloads
             own = commit_suite.find_plan(base, folder, plan.suite)
             before = own or msgspec.structs.replace(plan, workloads=())
         records = Records(
-            plan=session.completed(plan, options.baselines, machine),
+            plan=session.complete_plan(plan, options.baselines, machine),
             head=FolderTree(Path(plan.root)),
             baselines=options.baselines,
             cache=RecordCache(plan.suite, notify),

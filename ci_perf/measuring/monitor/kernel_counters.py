@@ -43,9 +43,9 @@ def read(
     pids = list(pids)
     counters = {pid: _process(proc / str(pid)) for pid in pids}
     return KernelCounters(
-        cpu_wait_s=_waited(proc, "cpu"),
-        memory_wait_s=_waited(proc, "memory"),
-        throttled_s=_throttled(proc / str(pids[0]) if pids else proc / "self", cgroups),
+        cpu_wait_s=_read_waited(proc, "cpu"),
+        memory_wait_s=_read_waited(proc, "memory"),
+        throttled_s=_read_throttled(proc / str(pids[0]) if pids else proc / "self", cgroups),
         processes={pid: process for pid, process in counters.items() if process},
     )
 
@@ -149,7 +149,7 @@ def _in_both(
     ]
 
 
-def _waited(proc: Path, resource: str) -> float | None:
+def _read_waited(proc: Path, resource: str) -> float | None:
     line = re.search(r"^some .*\btotal=(\d+)", _text(proc / "pressure" / resource), re.MULTILINE)
     return int(line[1]) / 1e6 if line else None
 
@@ -172,12 +172,12 @@ def _involuntary(folder: Path) -> Iterator[tuple[int, int]]:
             yield int(status.parent.name), int(line[1])
 
 
-def _throttled(process: Path, cgroups: Path) -> float | None:
+def _read_throttled(process: Path, cgroups: Path) -> float | None:
     """Add up what the quotas of a process's control group, and of those above it, have taken."""
     taken_s = [
         seconds
         for folder in _cpu_groups(_text(process / "cgroup"), cgroups)
-        if (seconds := _throttled_in(_text(folder / "cpu.stat"))) is not None
+        if (seconds := _parse_throttled(_text(folder / "cpu.stat"))) is not None
     ]
     return sum(taken_s) if taken_s else None
 
@@ -203,7 +203,7 @@ def _cpu_groups(membership: str, cgroups: Path) -> Iterator[Path]:
                 break
 
 
-def _throttled_in(text: str) -> float | None:
+def _parse_throttled(text: str) -> float | None:
     """Return seconds: microseconds in version 2, nanoseconds in version 1."""
     if line := re.search(r"^throttled_usec (\d+)$", text, re.MULTILINE):
         return int(line[1]) / 1e6

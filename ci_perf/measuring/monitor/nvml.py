@@ -245,7 +245,7 @@ class Gpu:
 
 
 @contextlib.contextmanager
-def opened(uuids: Sequence[str]) -> Iterator[tuple[Gpu, ...]]:
+def open_gpus(uuids: Sequence[str]) -> Iterator[tuple[Gpu, ...]]:
     """Open each GPU, in this order. One that cannot be opened answers nothing and says why."""
     if not uuids:
         yield ()

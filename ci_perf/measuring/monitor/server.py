@@ -265,7 +265,7 @@ def _share(before: float | None, after: float | None, wall_s: float) -> float | 
 def main(folder: Path, line: socket.socket, hz: float, uuids: Sequence[str]) -> None:
     """Watch until stdin ends, then leave the evidence."""
     line.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
-    with nvml.opened(uuids) as gpus:
+    with nvml.open_gpus(uuids) as gpus:
         monitor = Monitor(gpus)
         serve(monitor, line, hz=hz)
         files.write(folder / task.EVIDENCE, monitor.evidence())

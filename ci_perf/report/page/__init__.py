@@ -57,7 +57,7 @@ def render(comparison: Comparison, *, run: Run | None = None, base: Summary | No
         }
         pictures[table_rows.is_quiet(row)].append(picture)
     title, scope, *gate = comparison_page.introduce(comparison)
-    return styled(
+    return render_styled(
         "page.html.jinja",
         axis=axis.draw_ticks(),
         pictures=pictures,
@@ -95,7 +95,7 @@ def _style(name: str) -> str:
     return resources.files("ci_perf.report").joinpath(f"templates/{name}").read_text()
 
 
-def styled(name: str, more_style: str = "", /, **values: object) -> str:
+def render_styled(name: str, more_style: str = "", /, **values: object) -> str:
     """Render a template of a whole page, whose style sheet is the only one that it allows.
 
     `more_style` is another file of ours, which is added to it.

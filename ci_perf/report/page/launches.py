@@ -64,11 +64,13 @@ def collect(run: Run | None, base: Summary | None) -> dict[Key, Launches]:
     if run is not None:
         measured = {each.workload: each for each in run.measured}
         for each in run.measured:
-            for name, numbers in _by_metric(launch_numbers.of_workload(each, run)).items():
+            for name, numbers in _by_metric(
+                launch_numbers.list_workload_numbers(each, run)
+            ).items():
                 head[each.workload, name] = numbers
         # One that failed after its pairs has no row of numbers.
         for paired in (each for each in run.paired if each.workload in measured):
-            both = launch_numbers.of_pairs(paired, measured[paired.workload], run)
+            both = launch_numbers.list_pair_numbers(paired, measured[paired.workload], run)
             for pair, (old, new) in zip(paired.pairs, both, strict=True):
                 for name in old.keys() & new.keys():
                     pairs[paired.workload, name].append((old[name], new[name], pair.first))

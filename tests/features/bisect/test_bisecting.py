@@ -121,7 +121,7 @@ def test_pairs_tell_on_which_side_of_a_third_of_the_loss_a_commit_lies(ratio, an
     effect = a_change("w", verdict=Verdict.REGRESSED, ratio=1.1)
     run = in_turns(a_run(a_measured("w", *STEADY)), pairs(ratio), workload="w")
 
-    rows = judged(a_run(), run, limits=bisecting.dividing(LIMITS, effect)).rows
+    rows = judged(a_run(), run, limits=bisecting.divide_limits(LIMITS, effect)).rows
 
     assert bisecting.answer(bisecting.row_of(rows, "step_time_s")) is answer
 
@@ -129,7 +129,7 @@ def test_pairs_tell_on_which_side_of_a_third_of_the_loss_a_commit_lies(ratio, an
 def test_what_is_counted_is_divided_in_the_middle_between_both_counts():
     effect = a_change(verdict=Verdict.REGRESSED, metric=metrics.GRAPH_BREAKS, base=0.0, head=3.0)
 
-    limit = bisecting.dividing(LIMITS, effect).of("mlp")["graph_breaks"]
+    limit = bisecting.divide_limits(LIMITS, effect).of("mlp")["graph_breaks"]
 
     assert (limit.absolute, limit.relative, limit.gate) == (1.5, 0.0, True)
 

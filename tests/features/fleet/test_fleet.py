@@ -111,7 +111,7 @@ def test_each_class_measures_the_whole_suite(root):
 def test_a_unit_says_which_workloads_and_against_what(root):
     plan = planned(root, units=1, select=("b",), against="main")
 
-    narrowed = fleet.narrowed(MeasureOptions(root=root), plan, "1-of-1")
+    narrowed = fleet.narrow_options(MeasureOptions(root=root), plan, "1-of-1")
 
     assert (narrowed.select, narrowed.against, narrowed.unit) == (("b",), "main", "1-of-1")
     # Step time, its CPU time and host memory gate on a CPU.
@@ -135,7 +135,7 @@ def test_what_is_not_the_unit_that_was_planned_is_refused(root, more, unit, mess
     plan = planned(root, units=1, against="main")
 
     with pytest.raises(UsageError, match=message):
-        fleet.narrowed(MeasureOptions(root=root, **more), plan, unit)
+        fleet.narrow_options(MeasureOptions(root=root, **more), plan, unit)
 
 
 def test_a_unit_of_another_commit_or_version_is_refused(root):
@@ -143,9 +143,9 @@ def test_a_unit_of_another_commit_or_version_is_refused(root):
     newer = msgspec.structs.replace(plan, tool=Tool(version="9.9"))
 
     with pytest.raises(UsageError, match="expected commit"):
-        fleet.narrowed(MeasureOptions(root=root), a_work_plan(), "1-of-1")
+        fleet.narrow_options(MeasureOptions(root=root), a_work_plan(), "1-of-1")
     with pytest.raises(UsageError, match=r"expected version of ci-perf '9\.9'"):
-        fleet.narrowed(MeasureOptions(root=root), newer, "1-of-1")
+        fleet.narrow_options(MeasureOptions(root=root), newer, "1-of-1")
 
 
 def test_a_file_of_one_node_that_cannot_be_read_does_not_take_the_others_with_it(tmp_path):

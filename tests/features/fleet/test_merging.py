@@ -88,7 +88,7 @@ def whole_runs(draw):
         if name not in failed and count:
             run = in_turns(run, pairs(factors[name], count=count), workload=name)
     alone = msgspec.structs.replace(run, paired=())
-    _, suspects = compare.undecided(
+    _, suspects = compare.find_undecided(
         history_of(NAMES), summarise.run(alone, label=""), limits=LIMITS, tiers=Tiers()
     )
     return with_suspects(run, suspects)

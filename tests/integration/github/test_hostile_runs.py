@@ -84,7 +84,7 @@ def judged(run, baselines):
     label = "workflow run 42"
     try:
         read = codec.decode(codec.encode(run).encode(), Run, name="artifact")
-        with fetch.refusing_odd_numbers(label):
+        with fetch.refuse_odd_numbers(label):
             comparison = compare.against_baselines(read, baselines, label=label, rules=rules)
         return reports.make_report(comparison, label).comparison
     except InvalidFileError:

@@ -22,7 +22,7 @@ def watch(folder):
 
     def start(*gpus, hz=50.0, environment=(), python=PYTHON, **more):
         ours = {**os.environ, **dict(environment)}
-        return monitoring.watching(folder, gpus, hz, python, ours, **more)
+        return monitoring.watch_host(folder, gpus, hz, python, ours, **more)
 
     return start
 

@@ -75,7 +75,7 @@ def test_what_the_worker_puts_in_its_folder_is_neither_written_nor_believed(
 
 
 def test_a_folder_that_is_gone_costs_no_workload(tmp_path):
-    with monitoring.watching(tmp_path / "gone", (), 5.0, PYTHON, os.environ) as watched:
+    with monitoring.watch_host(tmp_path / "gone", (), 5.0, PYTHON, os.environ) as watched:
         pass
 
     assert watched.evidence() is None
@@ -117,7 +117,7 @@ KEEPER = """
 import os, sys, time
 from pathlib import Path
 from ci_perf.launch import monitoring
-with monitoring.watching(Path(sys.argv[1]), (), 5.0, [sys.executable, "-P"], os.environ):
+with monitoring.watch_host(Path(sys.argv[1]), (), 5.0, [sys.executable, "-P"], os.environ):
     Path(sys.argv[1], "at_work").touch()
     time.sleep(600)
 """

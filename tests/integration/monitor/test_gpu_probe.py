@@ -42,7 +42,7 @@ def test_a_gpu_at_rest_is_trusted(driver, look):
 
     assert [state.uuid for state in states.gpus] == [drivers.UUID]
     assert [state.total_bytes for state in states.gpus] == [141 * 2**30]
-    assert distrust.of_gpus(states) == ()
+    assert distrust.distrust_gpus(states) == ()
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_a_gpu_at_rest_is_trusted(driver, look):
 def test_each_trouble_of_a_gpu_has_its_code_and_its_figures(
     driver, look, keys, code, status, figure
 ):
-    (reason,) = distrust.of_gpus(look(driver.says(**keys)))
+    (reason,) = distrust.distrust_gpus(look(driver.says(**keys)))
 
     assert (reason.code, reason.status, reason.workload) == (code, status, "")
     assert drivers.UUID in reason.detail
@@ -79,13 +79,13 @@ def test_each_trouble_of_a_gpu_has_its_code_and_its_figures(
     ids=["a link at rest", "a desktop", "a MIG instance that was asked for"],
 )
 def test_what_is_usual_is_trusted(driver, look, keys, asked):
-    assert distrust.of_gpus(look(driver.says(**keys), asked)) == ()
+    assert distrust.distrust_gpus(look(driver.says(**keys), asked)) == ()
 
 
 def test_each_gpu_is_looked_at(driver, look):
     driver.says(count=2, **{"1.uuid": "GPU-1", "1.pcie_width": 1})
 
-    (reason,) = distrust.of_gpus(look(driver, drivers.UUID, "GPU-1"))
+    (reason,) = distrust.distrust_gpus(look(driver, drivers.UUID, "GPU-1"))
 
     assert "GPU-1: before the run: expected 16 PCIe lanes, found 1" in reason.detail
 
@@ -93,5 +93,5 @@ def test_each_gpu_is_looked_at(driver, look):
 def test_a_driver_that_says_nothing_raises_no_suspicion_and_leaves_its_answer(driver, look):
     states = look(driver.says(fail={"nvmlInitWithFlags": drivers.DRIVER_NOT_LOADED}))
 
-    assert distrust.of_gpus(states) == ()
+    assert distrust.distrust_gpus(states) == ()
     assert states.gpus[0].absent["mig"] == "Driver Not Loaded"

@@ -32,7 +32,7 @@ def seen(watch, worker_under_watch, driver):
 
 def codes(evidence, world_size=1):
     """Reasons that are not about the host, which tests cannot keep quiet."""
-    found = distrust.of_process("w", evidence, world_size)
+    found = distrust.distrust_process("w", evidence, world_size)
     return [r.code for r in found if r.code not in {"host_pressure", "memory_pressure"}]
 
 
@@ -173,7 +173,9 @@ def test_what_happens_to_a_gpu_between_two_polls_is_seen(seen, before, meanwhile
 def test_a_gpu_that_is_hot_at_a_border_throttles(seen):
     evidence = seen(meanwhile={"event_reasons": 0x40 | 0x4, "temperature": 93})
 
-    (reason,) = (r for r in distrust.of_process("w", evidence, 1) if r.code == "thermal_throttling")
+    (reason,) = (
+        r for r in distrust.distrust_process("w", evidence, 1) if r.code == "thermal_throttling"
+    )
     assert "hw_thermal_slowdown" in reason.detail
     assert "93 °C" in reason.detail
 

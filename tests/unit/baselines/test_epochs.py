@@ -66,9 +66,9 @@ def test_only_the_metrics_that_moved_begin_a_new_epoch(root):
         STEP_EPOCH,
         {"graph_breaks": 1, **STEP_EPOCH},
     ]
-    assert len(metric_values.of_current_epoch(subject, metrics.STEP_TIME)) == 2
-    assert len(metric_values.of_current_epoch(subject, metrics.GRAPH_BREAKS)) == 1
-    assert len(metric_values.of_current_epoch(subject, metrics.HOST_RSS_PEAK)) == 3
+    assert len(metric_values.list_current_epoch(subject, metrics.STEP_TIME)) == 2
+    assert len(metric_values.list_current_epoch(subject, metrics.GRAPH_BREAKS)) == 1
+    assert len(metric_values.list_current_epoch(subject, metrics.HOST_RSS_PEAK)) == 3
 
 
 def test_a_session_that_is_appended_joins_the_current_epoch(root):

@@ -10,7 +10,7 @@ ALL = (*(metric.name for metric in metrics.JUDGED), metrics.FINGERPRINT)
 
 
 def since(root, base):
-    return summaries.accepted_since(root, base, CPU, "smoke")
+    return summaries.find_accepted_since(root, base, CPU, "smoke")
 
 
 def with_baseline(root):

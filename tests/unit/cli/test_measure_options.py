@@ -22,7 +22,7 @@ def heard(*line, **environment):
     @click.command(context_settings={"auto_envvar_prefix": "CI_PERF_RUN"})
     @measure_options.runner
     def run(runner, container):
-        choices.append(measure_options.chosen_runner(runner, container))
+        choices.append(measure_options.choose_runner(runner, container))
 
     done = CliRunner(env=environment).invoke(run, line, standalone_mode=False)
     if done.exception:

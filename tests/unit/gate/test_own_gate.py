@@ -155,7 +155,7 @@ def judged(main, folder, attempt):
     if attempt.accepts:
         accepting.accepted(baselines, run, reason="Worth it.")
         before, machine = main.root / "baselines", run.environment.hard
-        accepted = summaries.accepted_since(baselines, before, machine, "smoke")
+        accepted = summaries.find_accepted_since(baselines, before, machine, "smoke")
         run = a_paired_run(factor=2.0, accepted=accepted)
     for name in attempt.removed:
         layout.path(baselines, CPU, "smoke", name).unlink()

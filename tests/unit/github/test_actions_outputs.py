@@ -73,7 +73,7 @@ def test_a_folder_that_is_gone_is_said(tmp_path):
 
 @given(st.text())
 def test_a_warning_is_one_command_whatever_it_says(text):
-    command = actions.warning(text)
+    command = actions.spell_warning(text)
 
     assert command.startswith("::warning title=ci-perf::")
     assert not re.search("[\r\n]", command)

@@ -116,7 +116,7 @@ def test_a_wall_that_no_pair_would_decide_asks_for_none(wall, spread, pairs, ask
     head = a_head(*on_a_busy_machine(wall=wall, spread=spread, pairs=pairs))
 
     base, head = no_history(head), summarise.run(head, label="")
-    names, _ = compare.undecided(base, head, limits=ON_CPU, tiers=Tiers())
+    names, _ = compare.find_undecided(base, head, limits=ON_CPU, tiers=Tiers())
 
     assert set(names) == asked
 

@@ -116,7 +116,7 @@ def test_as_many_pairs_are_expected_as_the_looks_of_a_later_run_still_allow():
     first = run_of(1.021, count=18, spread=0.5)
     again = after(first, run_of(1.021, number=2, count=2, spread=0.5))
 
-    undecided, _ = judge.undecided(
+    undecided, _ = judge.find_undecided(
         no_history(again),
         summarise.run(again, label=""),
         limits=Limits(default=default_limits()),

@@ -22,7 +22,7 @@ from tests.runs import (
 def of_workload(*measured, hard=GPU):
     """The numbers of the first workload's processes, in a run of all of them."""
     run = a_run(*measured, environment=an_environment(hard=hard))
-    return launch_numbers.of_workload(measured[0], run)
+    return launch_numbers.list_workload_numbers(measured[0], run)
 
 
 def at_world_size(size, *step_s, items_per_step):
@@ -38,7 +38,7 @@ def at_world_size(size, *step_s, items_per_step):
 def test_the_statistic_of_the_run_says_which_block_speaks(statistic, step_s):
     process = a_process(step_s=[5.0, 1.0, 3.0, 2.0, 40.0], statistic=statistic)
 
-    assert launch_numbers.of_process(process)["step_time_s"] == step_s
+    assert launch_numbers.find_own_numbers(process)["step_time_s"] == step_s
 
 
 def of_pair(base_s, head_s, *, resident=True, statistic="median"):
@@ -50,7 +50,7 @@ def of_pair(base_s, head_s, *, resident=True, statistic="median"):
         head=a_process(step_s=head_s, statistic=statistic),
     )
     workload = a_measured("a", 1e-3)
-    (numbers,) = launch_numbers.of_pairs(
+    (numbers,) = launch_numbers.list_pair_numbers(
         Paired(workload="a", pairs=(pair,)), workload, a_run(workload)
     )
     return tuple(side["step_time_s"] for side in numbers)
@@ -89,7 +89,7 @@ def test_a_launch_took_as_long_as_its_phases_to_the_millisecond():
 def test_cpu_time_is_that_of_all_blocks():
     process = a_process(step_s=[5.0, 1.0, 3.0], statistic="min", timed={"cpu_s": (0.9, 0.8, 0.7)})
 
-    assert launch_numbers.of_process(process)["step_cpu_s"] == pytest.approx(0.8)
+    assert launch_numbers.find_own_numbers(process)["step_cpu_s"] == pytest.approx(0.8)
 
 
 def test_what_a_machine_lacks_is_absent_and_not_zero():
@@ -121,7 +121,7 @@ def test_a_first_step_that_compiles_is_another_metric_than_one_that_does_not(
     graphs, cache, expected
 ):
     process = a_process(step_s=0.5, first_step_s=30.0, graphs=graphs, cache=cache)
-    found = launch_numbers.of_process(process)
+    found = launch_numbers.find_own_numbers(process)
 
     names = {"first_step_s", "compile_cold_s", "compile_warm_s"}
     assert {name: found[name] for name in names & found.keys()} == expected
@@ -130,7 +130,7 @@ def test_a_first_step_that_compiles_is_another_metric_than_one_that_does_not(
 def test_the_first_run_of_a_command_says_nothing_of_its_compilation():
     compiled = a_process(step_s=0.5, first_step_s=30.0, graphs=2)
     fresh = msgspec.structs.replace(compiled, warmup=Warmup(steps=0, stopped="stable"))
-    found = launch_numbers.of_process(fresh)
+    found = launch_numbers.find_own_numbers(fresh)
 
     assert "compile_cold_s" not in found
     assert found["first_step_s"] == 30.0
@@ -139,12 +139,12 @@ def test_the_first_run_of_a_command_says_nothing_of_its_compilation():
 def test_a_first_step_shorter_than_the_others_took_no_time_to_compile():
     process = a_process(step_s=0.5, first_step_s=0.4, graphs=1)
 
-    assert launch_numbers.of_process(process)["compile_cold_s"] == 0.0
+    assert launch_numbers.find_own_numbers(process)["compile_cold_s"] == 0.0
 
 
 def test_the_device_and_the_host_have_their_parts_of_the_step():
     timed = {"device_s": (3e-3,) * 5, "issue_s": (1e-3,) * 5}
-    found = launch_numbers.of_process(a_process(step_s=4e-3, timed=timed))
+    found = launch_numbers.find_own_numbers(a_process(step_s=4e-3, timed=timed))
 
     assert found["device_time_s"] == 3e-3
     assert found["host_overhead"] == 0.25
@@ -158,7 +158,7 @@ def test_phases_become_shares_of_the_step_in_which_they_were_seen():
             "h2d": StepPhase(host_s=0.009, device_s=0.001),
         },
     )
-    found = launch_numbers.of_process(a_process(step_s=99.0, step_phases=phases))
+    found = launch_numbers.find_own_numbers(a_process(step_s=99.0, step_phases=phases))
 
     assert found["data_wait"] == pytest.approx(0.4)
     assert found["h2d"] == pytest.approx(0.1)
@@ -167,7 +167,9 @@ def test_phases_become_shares_of_the_step_in_which_they_were_seen():
 def test_a_copy_without_a_device_clock_is_timed_by_the_host():
     phases = StepPhases(step_s=0.010, phases={"h2d": StepPhase(host_s=0.002, device_s=None)})
 
-    assert launch_numbers.of_process(a_process(step_phases=phases))["h2d"] == pytest.approx(0.2)
+    assert launch_numbers.find_own_numbers(a_process(step_phases=phases))["h2d"] == pytest.approx(
+        0.2
+    )
 
 
 def test_the_energy_of_all_gpus_is_spread_over_the_items_of_the_timed_region():
@@ -197,7 +199,7 @@ def test_energy_that_is_not_known_of_the_whole_region_is_absent(evidence):
 
 
 def test_a_gpu_has_the_mean_of_its_clock_and_use():
-    found = launch_numbers.of_process(a_process(evidence=an_evidence(a_gpu_evidence())))
+    found = launch_numbers.find_own_numbers(a_process(evidence=an_evidence(a_gpu_evidence())))
 
     assert found["sm_clock_mhz"] == pytest.approx(1980.0)
     assert found["gpu_util"] == pytest.approx(0.95)
@@ -237,7 +239,7 @@ def test_counts_and_device_memory_are_taken_as_they_are():
     work = Work(operators=42, flops=None, parameters=None, absent="no formula")
     device = a_device_memory(peak_reserved_bytes=None)
     process = msgspec.structs.replace(a_process(device=device), work=work)
-    found = launch_numbers.of_process(process)
+    found = launch_numbers.find_own_numbers(process)
 
     assert (found["operators"], found["peak_active_bytes"]) == (42.0, MIB)
     assert not {"flops", "peak_reserved_bytes"} & found.keys()

@@ -22,13 +22,13 @@ def test_values_are_those_of_the_current_epoch():
         a_timed_session(1.0, 2.0), a_timed_session(3.0, step_time_s=1), a_timed_session(4.0)
     )
 
-    assert metric_values.of_current_epoch(subject, metrics.STEP_TIME) == [[3.0]]
+    assert metric_values.list_current_epoch(subject, metrics.STEP_TIME) == [[3.0]]
 
 
 def test_the_epoch_of_another_metric_is_none_of_its_own():
     subject = a_subject(a_timed_session(1.0), a_timed_session(3.0, graphs=1))
 
-    assert metric_values.of_current_epoch(subject, metrics.STEP_TIME) == [[1.0], [3.0]]
+    assert metric_values.list_current_epoch(subject, metrics.STEP_TIME) == [[1.0], [3.0]]
 
 
 def test_history_holds_every_epoch_and_leaves_out_sessions_without_the_metric():

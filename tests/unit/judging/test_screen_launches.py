@@ -78,14 +78,14 @@ def test_the_pairs_to_expect_are_those_that_simulated_confirmations_take(spread)
             outcome = confirmation.add(noise.gauss(0, spread))
         taken.append(outcome.pairs)
 
-    expected = screen.expected_pairs(TIME, spread**2, 30.0)
+    expected = screen.estimate_pairs(TIME, spread**2, 30.0)
     assert expected == pytest.approx(statistics.mean(taken), rel=0.25)
 
 
 def test_more_noise_needs_more_pairs_up_to_the_last_look():
-    expected = [screen.expected_pairs(TIME, spread**2, 30.0) for spread in (0.001, 0.01, 0.1)]
+    expected = [screen.estimate_pairs(TIME, spread**2, 30.0) for spread in (0.001, 0.01, 0.1)]
 
     assert expected == sorted(expected)
     assert expected[0] == pytest.approx(1, abs=0.1)
     assert expected[-1] == MOST_PAIRS
-    assert math.isfinite(screen.expected_pairs(TIME, 0.0, 0.0))
+    assert math.isfinite(screen.estimate_pairs(TIME, 0.0, 0.0))

@@ -158,7 +158,7 @@ def test_the_largest_drift_comes_first():
 
 def test_a_suite_asks_for_what_it_gates_each_from_its_limit_on():
     limits = Limits(default={**default_limits(), "step_time_s": Limit(relative=0.2)})
-    floor = trends.gated(limits)
+    floor = trends.find_thresholds(limits)
     history = a_history(*SLOWER)
 
     assert floor(history, metrics.STEP_TIME) == pytest.approx(math.log(1.2))

@@ -35,7 +35,7 @@ def heavy_tailed(seed, *, size=0.0, pairs=MOST_PAIRS):
 def test_mean_and_error_are_those_of_scipy(pairs):
     values = heavy_tailed(pairs, pairs=pairs)
 
-    found = variability.trimmed_mean(values, TRIMMED)
+    found = variability.trim_mean(values, TRIMMED)
 
     assert found.mean == pytest.approx(stats.trim_mean(values, TRIMMED))
     # Yuen's test of two samples that are spread alike, each with this error.
@@ -47,15 +47,15 @@ def test_mean_and_error_are_those_of_scipy(pairs):
 
 @pytest.mark.parametrize("values", [[1.0], [1.0, 3.0], [1.0, 2.0, 4.0, 9.0]])
 def test_of_four_values_none_is_left_out(values):
-    found = variability.trimmed_mean(values, TRIMMED)
+    found = variability.trim_mean(values, TRIMMED)
 
-    assert found == variability.trimmed_mean(values, 0.0)
+    assert found == variability.trim_mean(values, 0.0)
     assert found.mean == statistics.fmean(values)
 
 
 def test_without_a_share_it_is_the_mean_and_the_variance():
     values = heavy_tailed(1)
-    found = variability.trimmed_mean(values, 0.0)
+    found = variability.trim_mean(values, 0.0)
 
     assert found.mean == pytest.approx(np.mean(values))
     assert found.variance == pytest.approx(np.var(values, ddof=1))

@@ -9,7 +9,9 @@ from ci_perf.model.suite import Protocol
 def test_the_allocator_is_fixed_under_both_of_its_names(tmp_path):
     ours = {"PYTORCH_CUDA_ALLOC_CONF": "backend:cudaMallocAsync"}
 
-    found = child_environment.of_task(ours, Protocol(allocator="max_split_size_mb:64"), tmp_path)
+    found = child_environment.build_task_environment(
+        ours, Protocol(allocator="max_split_size_mb:64"), tmp_path
+    )
 
     assert found["PYTORCH_CUDA_ALLOC_CONF"] == "max_split_size_mb:64"
     assert found["PYTORCH_ALLOC_CONF"] == "max_split_size_mb:64"
@@ -18,7 +20,7 @@ def test_the_allocator_is_fixed_under_both_of_its_names(tmp_path):
 def test_what_the_user_set_reaches_the_child_and_tokens_do_not(tmp_path):
     ours = {"CUDA_VISIBLE_DEVICES": "1", "GITHUB_TOKEN": "t", "OMP_NUM_THREADS": "64"}
 
-    found = child_environment.of_task(ours, Protocol(threads=2), tmp_path)
+    found = child_environment.build_task_environment(ours, Protocol(threads=2), tmp_path)
 
     assert found["CUDA_VISIBLE_DEVICES"] == "1"
     assert found["OMP_NUM_THREADS"] == "2"
@@ -27,7 +29,7 @@ def test_what_the_user_set_reaches_the_child_and_tokens_do_not(tmp_path):
 
 @pytest.mark.parametrize("name", ["GH_ENTERPRISE_TOKEN", "GITHUB_ENTERPRISE_TOKEN"])
 def test_tokens_for_a_github_enterprise_server_do_not_reach_the_child(name):
-    assert name not in child_environment.of_child({name: "t"}, threads=1)
+    assert name not in child_environment.build_child_environment({name: "t"}, threads=1)
 
 
 def test_what_must_not_import_the_repository_finds_no_way_into_it(tmp_path):

@@ -26,7 +26,7 @@ def pressed(proc, **percents):
 @pytest.fixture
 def check(proc, tmp_path):
     """Look at the host; the folders are those of this machine."""
-    return lambda **where: distrust.of_host(proc=proc, scratch=tmp_path, **where)
+    return lambda **where: distrust.distrust_host(proc=proc, scratch=tmp_path, **where)
 
 
 def test_a_quiet_host_is_valid(check):
@@ -49,7 +49,7 @@ def test_a_busy_host_is_degraded_with_the_figure(check, proc, percents, code, fi
 def test_what_a_host_does_not_say_or_have_is_not_distrusted(check, tmp_path):
     nothing = tmp_path / "nothing"
 
-    assert distrust.of_host(proc=nothing, scratch=tmp_path) == check(shared=nothing) == ()
+    assert distrust.distrust_host(proc=nothing, scratch=tmp_path) == check(shared=nothing) == ()
 
 
 def test_the_worst_reason_decides(check, proc):
@@ -59,9 +59,9 @@ def test_the_worst_reason_decides(check, proc):
 
 
 def test_a_full_disk_makes_a_run_invalid(tmp_path):
-    assert distrust.of_space(tmp_path, 200 * 2**20, 200 * 2**20) == ()
+    assert distrust.distrust_space(tmp_path, 200 * 2**20, 200 * 2**20) == ()
 
-    (reason,) = distrust.of_space(tmp_path, 200 * 2**20, 30 * 2**20)
+    (reason,) = distrust.distrust_space(tmp_path, 200 * 2**20, 30 * 2**20)
 
     assert (reason.code, reason.status) == ("low_disk", Status.INVALID)
     assert reason.detail == f"{tmp_path}: expected 200 MiB free, found 30 MiB"
@@ -79,9 +79,9 @@ def test_the_folder_for_temporary_files_and_shared_memory_are_both_looked_at(che
 
 
 def test_an_image_that_may_be_another_tomorrow_degrades_the_run():
-    assert distrust.of_image(an_image()) == distrust.of_image(None) == ()
+    assert distrust.distrust_image(an_image()) == distrust.distrust_image(None) == ()
 
-    (reason,) = distrust.of_image(an_image(reference="perf:dev", is_pinned=False))
+    (reason,) = distrust.distrust_image(an_image(reference="perf:dev", is_pinned=False))
 
     assert (reason.code, reason.status) == ("unpinned_image", Status.DEGRADED)
     assert reason.detail.startswith("perf:dev: expected an image pinned by its digest")
@@ -94,13 +94,13 @@ def of_host(world_size=1, **changes):
     """Judge a host that differs from a quiet one in `changes`."""
     quiet = an_evidence()
     host = msgspec.structs.replace(quiet.host, **changes)
-    return distrust.of_process("w", msgspec.structs.replace(quiet, host=host), world_size)
+    return distrust.distrust_process("w", msgspec.structs.replace(quiet, host=host), world_size)
 
 
 def of_gpu(world_size=1, trouble="", **changes):
     """Judge a GPU that differs from a healthy one in `changes`, over a region of 1 s."""
     evidence = an_evidence(a_gpu_evidence(**changes), trouble=trouble)
-    return distrust.of_process("w", evidence, world_size)
+    return distrust.distrust_process("w", evidence, world_size)
 
 
 def with_link(**changes):
@@ -120,7 +120,7 @@ def test_what_hosts_and_gpus_are_like_is_trusted():
     assert of_host(world_size=2, cpu_pressure=0.5) == of_gpu(world_size=2, processes=2) == ()
     # Clocks have two witnesses, and one is enough.
     assert of_gpu(violations_s=None) == of_gpu(event_reasons=None) == ()
-    assert distrust.of_process("w", an_evidence(trouble="the monitor answered late"), 1) == ()
+    assert distrust.distrust_process("w", an_evidence(trouble="the monitor answered late"), 1) == ()
 
 
 HOT = {"temperature_c": Span(low=60, mean=80, high=94)}
@@ -167,13 +167,13 @@ def test_what_speaks_against_a_process_is_told_with_the_figure(reasons, code, fi
 def test_one_gpu_of_several_is_named():
     one, other = a_gpu_evidence(uuid="GPU-1"), a_gpu_evidence(uuid="GPU-2", ecc_errors=1)
 
-    (reason,) = distrust.of_process("w", an_evidence(one, other), 1)
+    (reason,) = distrust.distrust_process("w", an_evidence(one, other), 1)
 
     assert reason.detail.startswith("GPU-2: ")
 
 
 def test_a_process_without_evidence_is_unwatched_for_a_reason():
-    assert distrust.unwatched_process("w", "the monitor ended with code 1") == Reason(
+    assert distrust.report_unwatched("w", "the monitor ended with code 1") == Reason(
         code="unwatched",
         status=Status.DEGRADED,
         detail="the monitor ended with code 1",
@@ -193,7 +193,7 @@ def failed_with(*, exhausted=None, **changes):
         exhausted=exhausted,
         evidence=an_evidence(a_gpu_evidence(**changes)),
     )
-    return [(each.code, each.workload) for each in distrust.of_failure("w", failure, 1)]
+    return [(each.code, each.workload) for each in distrust.distrust_failure("w", failure, 1)]
 
 
 def test_a_failure_is_the_machines_where_the_machine_ends_processes():

@@ -14,7 +14,7 @@ import json, sys
 from ci_perf.measuring import knobs
 from ci_perf.model.suite import Protocol
 knobs.fix_process(Protocol(**json.loads(sys.argv[1])))
-print(json.dumps(knobs.held()))
+print(json.dumps(knobs.read_knobs()))
 """
 
 
@@ -44,7 +44,7 @@ def test_variables_that_choose_kernels_are_written_down(monkeypatch):
         monkeypatch.setenv(name, value)
     monkeypatch.delenv("LD_PRELOAD", raising=False)
 
-    found = knobs.held()
+    found = knobs.read_knobs()
 
     assert chosen.items() <= found.items()
     assert "LD_PRELOAD" not in found
@@ -55,7 +55,7 @@ def test_variables_that_choose_kernels_are_written_down(monkeypatch):
 )
 def test_a_list_of_cpus_reads_and_writes_as_taskset_spells_it(text, cpus):
     assert knobs._cpus(text) == cpus
-    assert knobs._spelled(cpus) == text
+    assert knobs._spell_cpus(cpus) == text
 
 
 @pytest.mark.parametrize("before", ["", "sys.stderr.close(); ", "sys.stderr = None; "])

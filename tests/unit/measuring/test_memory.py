@@ -103,7 +103,7 @@ UNLIMITED = AddressSpace(limit_bytes=None, peak_bytes=2**40)
 
 def known(error, device=None, space=UNLIMITED):
     """Return what is known of memory that did run out."""
-    exhausted = memory.exhausted(error, device, space)
+    exhausted = memory.find_exhausted(error, device, space)
     assert exhausted is not None
     return exhausted
 
@@ -192,10 +192,10 @@ def test_what_led_to_an_error_is_looked_at_too():
     ids=repr,
 )
 def test_other_errors_are_not_about_memory_and_those_that_name_each_other_end(error):
-    assert memory.exhausted(error, None) is None
+    assert memory.find_exhausted(error, None) is None
     error.__cause__ = other = KeyError()
     other.__cause__ = error
-    assert memory.exhausted(error, None) is None
+    assert memory.find_exhausted(error, None) is None
 
 
 @pytest.mark.parametrize(
@@ -209,7 +209,7 @@ def test_other_errors_are_not_about_memory_and_those_that_name_each_other_end(er
 def test_an_error_near_the_limit_is_one_of_memory(error, used, kind):
     space = AddressSpace(limit_bytes=1000, peak_bytes=round(1000 * used))
 
-    exhausted = memory.exhausted(error, None, space)
+    exhausted = memory.find_exhausted(error, None, space)
 
     assert (exhausted.kind if exhausted else None) == kind
 

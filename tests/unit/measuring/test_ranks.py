@@ -32,7 +32,7 @@ def died(code, *, noticed=NOW):
 
 def told(folder, rank, reason="boom", *, at=NOW, phase=Phase.TIMED, exhausted=None):
     """Write the trouble of a rank, as if at this time."""
-    path = folder / task.of_rank(task.FAILURE, rank)
+    path = folder / task.name_rank_file(task.FAILURE, rank)
     files.write(path, TaskFailure(phase=phase, reason=reason, exhausted=exhausted))
     os.utime(path, (at, at))
 
@@ -67,7 +67,7 @@ def test_the_cause_is_the_first_trouble(tmp_path, outputs, told_s, spoke_s, code
         told(tmp_path, rank, at=NOW + after_s)
     for rank, after_s in spoke_s.items():
         spoke(outputs, rank, NOW + after_s)
-    (tmp_path / task.of_rank(task.PHASE, 1)).write_text("build")
+    (tmp_path / task.name_rank_file(task.PHASE, 1)).write_text("build")
 
     trouble = ranks._failure(tmp_path, {rank: died(codes[rank]) for rank in codes}, outputs)
 
@@ -95,8 +95,8 @@ def test_what_is_known_of_exhausted_memory_is_passed_on(tmp_path, outputs):
 
 
 def test_a_note_that_cannot_be_read_is_no_note(tmp_path, outputs):
-    (tmp_path / task.of_rank(task.FAILURE, 0)).write_text("nonsense")
-    (tmp_path / task.of_rank(task.PHASE, 0)).write_text("nowhere")
+    (tmp_path / task.name_rank_file(task.FAILURE, 0)).write_text("nonsense")
+    (tmp_path / task.name_rank_file(task.PHASE, 0)).write_text("nowhere")
 
     trouble = ranks._failure(tmp_path, {0: died(1)}, outputs)
 
@@ -138,8 +138,8 @@ def test_a_result_of_other_ranks_than_planned_is_refused(tmp_path, found, words)
 
 def test_a_rank_that_left_before_it_was_done_is_named(tmp_path):
     left(tmp_path, a_group())
-    (tmp_path / task.of_rank(task.DONE, 0)).touch()
-    (tmp_path / task.of_rank(task.PHASE, 1)).write_text("teardown")
+    (tmp_path / task.name_rank_file(task.DONE, 0)).touch()
+    (tmp_path / task.name_rank_file(task.PHASE, 1)).write_text("teardown")
 
     words = "rank 1 of 2: the process ended with exit code 0 in phase teardown"
     assert ranks._wrong(tmp_path, 2) == words

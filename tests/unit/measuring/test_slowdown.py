@@ -33,8 +33,8 @@ def on_cuda(stream, step, share, *, step_ns):
         stream.host_work(100)
         return stream.now / 1e9
 
-    occupy = timing.occupying(device, share * step_ns / 1e9, sleep)
-    return device, timing.slowed(step, share, occupy=occupy, clock=clock)
+    occupy = timing.occupy_device(device, share * step_ns / 1e9, sleep)
+    return device, timing.slow_step(step, share, occupy=occupy, clock=clock)
 
 
 def test_a_step_that_is_not_to_be_slowed_is_left_as_it_is():
@@ -52,7 +52,7 @@ def test_on_a_cpu_each_step_takes_its_share_longer(share):
     def step():
         clock.now += next(lengths)
 
-    slower = timing.slowed(step, share, clock=clock)
+    slower = timing.slow_step(step, share, clock=clock)
     for length_s in lengths_s:
         before = clock.now
         slower()

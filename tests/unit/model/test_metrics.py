@@ -38,4 +38,4 @@ def test_another_name_is_no_metric(name):
 def test_exact_numbers_have_the_digits_that_a_baseline_keeps():
     numbers = {"score.f1": 0.123456789, "count.calls": 12345678.0, "time.x": 0.123456789}
 
-    assert metrics.rounded_own(numbers) == {**numbers, "score.f1": 0.123457}
+    assert metrics.round_own(numbers) == {**numbers, "score.f1": 0.123457}

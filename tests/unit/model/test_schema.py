@@ -37,7 +37,7 @@ def documents(tmp_path):
         "baseline": accepted[0].baseline,
         "calibration": a_calibration(),
         "samples": Samples(workloads=(_sampled(),)),
-        "suite": suite.load(suite.shipped("workloads")),
+        "suite": suite.load(suite.find_shipped("workloads")),
     }
 
 

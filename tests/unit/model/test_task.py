@@ -19,5 +19,5 @@ def test_a_module_that_a_parent_starts_by_name_exists_and_can_be_run(module):
 
 
 def test_each_rank_has_files_of_its_own():
-    assert task.of_rank(task.FAILURE, 1) == "trouble.1.json"
-    assert task.of_rank(task.PHASE, 0) == "phase.0"
+    assert task.name_rank_file(task.FAILURE, 1) == "trouble.1.json"
+    assert task.name_rank_file(task.PHASE, 0) == "phase.0"

@@ -154,7 +154,7 @@ def test_of_a_crash_the_innermost_calls_are_shown_and_no_list_of_modules():
     crash = ["Fatal Python error: Aborted", "", "Current thread (most recent call first):", *calls]
     text = "\n".join(["begun"] * 99 + crash + ["", "Extension modules: numpy.a, numpy.b"])
 
-    for shown in (escape.tail(text), "\n".join(escape.quoted(text))):
+    for shown in (escape.tail(text), "\n".join(escape.quote_lines(text))):
         assert "Fatal Python error: Aborted" in shown
         assert "in call_0\n" in shown
         assert "in call_98" not in shown
@@ -169,7 +169,7 @@ def test_of_a_long_traceback_the_frames_of_the_user_are_shown():
     lines = ["Traceback (most recent call last):", *frame("/v/ci_perf/measuring/worker.py")]
     lines += [*frame("model.py"), *packages, "RuntimeError: shapes", "  of several lines"]
 
-    (*shown,) = escape.quoted("\n".join(lines))
+    (*shown,) = escape.quote_lines("\n".join(lines))
 
     assert [line.removeprefix("  | ") for line in shown] == [
         "Traceback (most recent call last):",

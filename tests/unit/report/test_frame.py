@@ -31,9 +31,9 @@ RUN = a_run(a_measured("mlp", 1e-3, 2e-3, parameters={"width": 8}), a_failed("co
 
 
 def test_a_run_has_one_row_per_workload_metric_and_process():
-    measured = frame.of_runs(RUN).query("outcome == 'measured'")
+    measured = frame.frame_runs(RUN).query("outcome == 'measured'")
 
-    metrics = launch_numbers.of_workload(RUN.measured[0], RUN)[0]
+    metrics = launch_numbers.list_workload_numbers(RUN.measured[0], RUN)[0]
     assert metrics["items_per_s"] == 8.0 / metrics["step_time_s"]
     assert len(measured) == 2 * len(metrics)
     assert set(measured["metric"]) == set(metrics)
@@ -43,7 +43,7 @@ def test_a_run_has_one_row_per_workload_metric_and_process():
 
 
 def test_every_row_says_where_it_comes_from():
-    first = frame.of_runs(RUN).iloc[0]
+    first = frame.frame_runs(RUN).iloc[0]
 
     origin = [RUN.id, RUN.source.commit, "AMD EPYC, 2 cores"]
     assert first[["run", "commit", "machine"]].tolist() == origin
@@ -55,14 +55,14 @@ def test_a_table_holds_also_what_is_recorded_and_never_judged():
         a_measured("a", 1e-3, evidence=evidence, flops=10**9, precision="bf16"),
         environment=an_environment(hard=GPU),
     )
-    table = frame.of_runs(run).set_index("metric")
+    table = frame.frame_runs(run).set_index("metric")
 
     assert table.loc["mfu", "value"] == pytest.approx(1e12 / 989.4e12)
     assert list(table.loc[["mfu", "power_w", "energy_j"], "unit"]) == ["share", "W", "J"]
 
 
 def test_numerics_have_a_row_with_their_difference():
-    table = frame.of_comparison(shapes.numerics_changed()).query("metric == 'numerics'")
+    table = frame.frame_comparison(shapes.numerics_changed()).query("metric == 'numerics'")
 
     assert list(table["difference"]) == [0.0099, 0.0, 0.0]
     assert set(table["limit"]) == {0.001}
@@ -70,7 +70,7 @@ def test_numerics_have_a_row_with_their_difference():
 
 
 def test_a_failed_workload_has_a_row_with_its_reason():
-    failed = frame.of_runs(RUN).query("workload == 'conv'")
+    failed = frame.frame_runs(RUN).query("workload == 'conv'")
 
     assert list(failed["reason"]) == ["timed: RuntimeError: boom"]
     assert list(failed["outcome"]) == ["failed"]
@@ -81,14 +81,14 @@ def test_the_processes_that_finished_before_a_failure_are_kept():
     lost = msgspec.structs.replace(
         a_failed("conv", "the third process crashed"), processes=(a_process(0), a_process(1))
     )
-    table = frame.of_runs(a_run(lost))
+    table = frame.frame_runs(a_run(lost))
 
     assert list(table.query("metric == 'step_time_s'")["process"]) == [0, 1]
     assert set(table["outcome"]) == {"failed"}
 
 
 def test_a_row_of_pairs_has_their_number_and_how_far_its_history_lies():
-    row = frame.of_comparison(shapes.regressed()).query("drift > 1").iloc[0]
+    row = frame.frame_comparison(shapes.regressed()).query("drift > 1").iloc[0]
 
     numbers = row[["pairs", "drift", "limit", "smallest_detectable"]].tolist()
     assert numbers == pytest.approx([9, 1.058, 0.02, 0.024])
@@ -97,11 +97,13 @@ def test_a_row_of_pairs_has_their_number_and_how_far_its_history_lies():
 def test_the_note_of_a_change_is_kept():
     comparison = a_comparison(a_change(verdict=Verdict.LIKELY_SLOWER, note="no compiler"))
 
-    assert frame.of_comparison(comparison)["note"].dropna().tolist() == ["no compiler"]
+    assert frame.frame_comparison(comparison)["note"].dropna().tolist() == ["no compiler"]
 
 
 def test_a_row_has_what_exact_evidence_says_of_its_workload():
-    judged = frame.of_comparison(shapes_in_turns.likely_slower()).query("metric != 'items_per_s'")
+    judged = frame.frame_comparison(shapes_in_turns.likely_slower()).query(
+        "metric != 'items_per_s'"
+    )
     table = judged.set_index("workload")["signs"]
 
     assert table.loc["loader"] == "equal"
@@ -110,7 +112,7 @@ def test_a_row_has_what_exact_evidence_says_of_its_workload():
 
 def test_a_comparison_has_one_row_per_row_in_its_order():
     comparison = shapes.regressed()
-    table = frame.of_comparison(comparison)
+    table = frame.frame_comparison(comparison)
 
     judged = table[table["verdict"].notna()]
     assert list(judged["workload"]) == [row.workload for row in comparison.rows]
@@ -120,7 +122,7 @@ def test_a_comparison_has_one_row_per_row_in_its_order():
 
 
 def test_the_throughput_follows_its_step_time():
-    table = frame.of_comparison(a_comparison(a_change(base=2e-3, head=1e-3, items_per_step=8)))
+    table = frame.frame_comparison(a_comparison(a_change(base=2e-3, head=1e-3, items_per_step=8)))
 
     assert list(table["metric"]) == ["step_time_s", "items_per_s"]
     assert table.loc[1, ["base", "head", "unit"]].tolist() == [4000.0, 8000.0, "item/s"]
@@ -131,7 +133,7 @@ def test_a_first_run_has_the_numbers_of_its_head():
     folders = RepositoryFolders(root=Path("nowhere"), baselines=Path("nowhere/baselines"))
     first = compare.compare(run, None, folders, fail_on=None, notify=lambda _: None)
 
-    table = frame.of_comparison(first).set_index("metric")
+    table = frame.frame_comparison(first).set_index("metric")
     assert table.loc["", "verdict"] == "new"
     numbers = table["head"].to_dict()
     assert (numbers["step_time_s"], numbers["items_per_s"]) == pytest.approx((1e-3, 8000.0))
@@ -139,19 +141,23 @@ def test_a_first_run_has_the_numbers_of_its_head():
     assert table["base"].isna().all()
 
 
-@pytest.mark.parametrize("empty", [frame.of_runs(a_run()), frame.of_comparison(a_comparison())])
+@pytest.mark.parametrize(
+    "empty", [frame.frame_runs(a_run()), frame.frame_comparison(a_comparison())]
+)
 def test_without_rows_the_columns_and_their_types_are_still_there(empty):
-    full = frame.of_runs(RUN) if "outcome" in empty else frame.of_comparison(shapes.regressed())
+    full = (
+        frame.frame_runs(RUN) if "outcome" in empty else frame.frame_comparison(shapes.regressed())
+    )
 
     assert len(empty) == 0
     assert dict(empty.dtypes) == dict(full.dtypes)
 
 
 def test_csv_can_be_read_back():
-    text = frame.csv(frame.of_runs(RUN))
+    text = frame.csv(frame.frame_runs(RUN))
 
     back = pd.read_csv(StringIO(text))
-    assert list(back.columns) == list(frame.of_runs(RUN).columns)
+    assert list(back.columns) == list(frame.frame_runs(RUN).columns)
     assert back.query("workload == 'mlp' and metric == 'step_time_s'")["value"].tolist() == [
         1e-3,
         2e-3,
@@ -174,7 +180,7 @@ HOSTILE_CELLS = {
 
 @pytest.mark.parametrize("text", HOSTILE_CELLS)
 def test_no_cell_of_csv_commands_a_spreadsheet_a_terminal_or_a_ci(text):
-    written = frame.csv(frame.of_runs(a_run(a_failed(text, text), commit=text)))
+    written = frame.csv(frame.frame_runs(a_run(a_failed(text, text), commit=text)))
 
     row = next(csv.DictReader(StringIO(written)))
     assert row["workload"] == row["commit"] == HOSTILE_CELLS[text]
@@ -188,7 +194,9 @@ def test_numbers_in_csv_keep_their_sign():
 
 
 @pytest.mark.parametrize(
-    "table", [frame.of_runs(RUN), frame.of_comparison(shapes.hostile())], ids=["run", "comparison"]
+    "table",
+    [frame.frame_runs(RUN), frame.frame_comparison(shapes.hostile())],
+    ids=["run", "comparison"],
 )
 def test_parquet_keeps_values_and_types(table):
     back = pd.read_parquet(BytesIO(frame.parquet(table)))
@@ -204,7 +212,7 @@ from ci_perf.report import frame
 from tests.comparisons import a_comparison
 sys.modules[{module!r}] = None
 try:
-    frame.parquet(frame.of_comparison(a_comparison()) if {module!r} == "pandas" else None)
+    frame.parquet(frame.frame_comparison(a_comparison()) if {module!r} == "pandas" else None)
 except frame.CiPerfError as error:
     print(error)
 """

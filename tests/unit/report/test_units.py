@@ -41,7 +41,7 @@ SHOWN: dict[Callable[..., str], list[tuple[Any, ...]]] = {
         (7384, "2 h 3 min"),
     ],
     units.about: [(0.167, "17 %"), (0.0539, "5.4 %"), (0.0202, "2 %"), (1.56, "160 %")],
-    units.rounded_up: [
+    units.round_up: [
         (0.1163, "12 %"),
         (0.12, "12 %"),
         (0.04, "4 %"),
@@ -69,7 +69,13 @@ SHOWN: dict[Callable[..., str], list[tuple[Any, ...]]] = {
         (0, "exact"),
     ],
     units.points: [(0.05, "+5.0 points"), (-0.004, f"{units.MINUS}0.4 points"), (0, "0.0 points")],
-    units.counted: [(0, "0 %"), (0.002, "0.2 %"), (0.0955, "9.6 %"), (0.312, "31 %"), (1, "100 %")],
+    units.render_share: [
+        (0, "0 %"),
+        (0.002, "0.2 %"),
+        (0.0955, "9.6 %"),
+        (0.312, "31 %"),
+        (1, "100 %"),
+    ],
     units.throughput: [
         (32, 0.0258, "image", "1.24k images/s"),
         (1, 0.5, "batch", "2.00 batches/s"),
@@ -83,7 +89,7 @@ SHOWN: dict[Callable[..., str], list[tuple[Any, ...]]] = {
         (1.061, 1.052, 1.07, "+6.1 % [+5.2, +7.0]"),
         (1.2, 0.9, 1e40, f"+20.0 % [{units.MINUS}10.0, > +1,000,000]"),
     ],
-    units.numbered: [
+    units.render_count: [
         (0, "workload", "0 workloads"),
         (1, "workload", "1 workload"),
         (2000, "workload", "2,000 workloads"),

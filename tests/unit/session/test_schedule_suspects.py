@@ -63,7 +63,7 @@ def check(measure_against, tmp_path):
 
         def undecided(run):
             head = summarise.run(run, label="")
-            return compare.undecided(before, head, limits=LIMITS, tiers=TIERS)
+            return compare.find_undecided(before, head, limits=LIMITS, tiers=TIERS)
 
         plan = a_plan_at(tmp_path / "head", *names, processes=3, canaries=True)
         how = {"budget_s": budget_s, "judge": Suspects(undecided)}

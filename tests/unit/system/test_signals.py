@@ -18,7 +18,7 @@ def heard():
 
 
 def test_a_signal_is_kept_back_until_the_deferral_is_suspended(heard):
-    with signals.deferred() as deferral:
+    with signals.defer_signals() as deferral:
         signal.raise_signal(signal.SIGTERM)
         assert deferral.have_come()
         assert not heard
@@ -30,7 +30,7 @@ def test_a_signal_is_kept_back_until_the_deferral_is_suspended(heard):
 
 
 def test_a_signal_that_was_kept_back_is_raised_at_the_end(heard):
-    with signals.deferred():
+    with signals.defer_signals():
         signal.raise_signal(signal.SIGTERM)
         assert not heard
 
@@ -50,7 +50,7 @@ def test_the_first_signal_ends_and_the_next_do_not_disturb_the_cleaning_up():
 
     with (
         pytest.raises(KeyboardInterrupt),
-        signals.deferred() as deferral,
+        signals.defer_signals() as deferral,
         something(),
         deferral.suspended(),
     ):
@@ -61,13 +61,17 @@ def test_the_first_signal_ends_and_the_next_do_not_disturb_the_cleaning_up():
 
 
 def test_a_signal_that_would_end_the_process_cleans_up_as_ctrl_c_does():
-    with pytest.raises(KeyboardInterrupt), signals.deferred() as deferral, deferral.suspended():
+    with (
+        pytest.raises(KeyboardInterrupt),
+        signals.defer_signals() as deferral,
+        deferral.suspended(),
+    ):
         signal.raise_signal(signal.SIGTERM)
 
 
 def test_a_signal_that_was_kept_back_can_be_noted():
-    with signals.noted() as noted:
-        with signals.deferred() as deferral, deferral.suspended():
+    with signals.note_signals() as noted:
+        with signals.defer_signals() as deferral, deferral.suspended():
             signal.raise_signal(signal.SIGINT)
 
         assert noted.have_come()
@@ -76,7 +80,7 @@ def test_a_signal_that_was_kept_back_can_be_noted():
 def test_what_is_ignored_is_not_deferred():
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
-        with signals.deferred() as deferral, deferral.suspended():
+        with signals.defer_signals() as deferral, deferral.suspended():
             signal.raise_signal(signal.SIGHUP)
 
         assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
@@ -88,7 +92,7 @@ def test_another_thread_defers_nothing():
     done = []
 
     def work():
-        with signals.deferred() as deferral, deferral.suspended():
+        with signals.defer_signals() as deferral, deferral.suspended():
             done.append(deferral.have_come())
 
     thread = threading.Thread(target=work)
@@ -100,7 +104,7 @@ def test_another_thread_defers_nothing():
 
 def test_interrupts_are_noted_and_raise_only_when_asked():
     before = signal.getsignal(signal.SIGTERM)
-    with signals.noted() as ending:
+    with signals.note_signals() as ending:
         assert not ending.have_come()
         for one in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) * 5:
             os.kill(os.getpid(), one)
@@ -112,7 +116,7 @@ def test_interrupts_are_noted_and_raise_only_when_asked():
 
 
 def test_where_nobody_asks_the_first_signal_raises_and_no_other():
-    with signals.noted() as ending:
+    with signals.note_signals() as ending:
         with pytest.raises(KeyboardInterrupt), ending.raising():
             os.kill(os.getpid(), signal.SIGTERM)
         os.kill(os.getpid(), signal.SIGINT)  # while things are removed
@@ -122,7 +126,7 @@ def test_where_nobody_asks_the_first_signal_raises_and_no_other():
 
 def test_a_signal_that_came_before_is_raised_where_nobody_asks():
     entered = []
-    with signals.noted() as ending:
+    with signals.note_signals() as ending:
         os.kill(os.getpid(), signal.SIGTERM)
         with pytest.raises(KeyboardInterrupt), ending.raising():
             entered.append(True)
@@ -134,7 +138,7 @@ def test_what_is_ignored_stays_ignored():
     """As nohup does it."""
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
-        with signals.noted() as ending:
+        with signals.note_signals() as ending:
             os.kill(os.getpid(), signal.SIGHUP)
 
             assert not ending.have_come()
@@ -146,7 +150,7 @@ def test_outside_the_main_thread_nothing_is_noted():
     have_come = []
 
     def measure():
-        with signals.noted() as ending:
+        with signals.note_signals() as ending:
             have_come.append(ending.have_come())
 
     thread = threading.Thread(target=measure)

@@ -170,7 +170,7 @@ class ContainerLauncher(TaskLauncher):
             command=("sh", "-c", command),
             mounts=(Mount(source=self._copies[root], target=mounts.WORKSPACE, writable=True),),
             environment={
-                **child_environment.of_child({}, len(os.sched_getaffinity(0))),
+                **child_environment.build_child_environment({}, len(os.sched_getaffinity(0))),
                 **variables,
             },
             workdir=mounts.WORKSPACE,
@@ -197,19 +197,21 @@ class ContainerLauncher(TaskLauncher):
         )
         protocol = task.workload.protocol
         if place not in self._hidden_folders:
-            self._hidden_folders[place] = mounts.hidden_folders(place)
+            self._hidden_folders[place] = mounts.find_hidden_folders(place)
         spec = _Spec(
             image=self._image_of(root),
             command=_module(module_of(task)),
             mounts=mounts.task_mounts(task, place, folders, child_environment.PACKAGE),
             hidden=self._hidden_folders[place],
-            environment=_ours(child_environment.of_task({}, protocol, Path(mounts.CACHE))),
+            environment=_ours(
+                child_environment.build_task_environment({}, protocol, Path(mounts.CACHE))
+            ),
             workdir=mounts.WORKSPACE,
             gpus=arguments.gpus_of_task(
                 task.device, task.gpus, task.workload.world_size, os.environ
             ),
         )
-        with local.watching(task, folder, root, os.environ) as report:
+        with local.watch_task(task, folder, root, os.environ) as report:
             for path in (folders.out, folders.turns):
                 if path is not None:
                     mounts.hand_over(path, self._user)
@@ -235,7 +237,7 @@ class ContainerLauncher(TaskLauncher):
                 image=self.sides[0].image,
                 command=(*_module(module), *words),
                 mounts=mounts.our_mounts(folder.path, child_environment.PACKAGE),
-                environment=_ours(child_environment.of_child({}, int(threads))),
+                environment=_ours(child_environment.build_child_environment({}, int(threads))),
                 gpus=arguments.visible_gpus(device, os.environ),
             )
             return self._run(spec, run_task.TORCH_TIMEOUT_S, interrupted)

@@ -92,7 +92,7 @@ def create(
         # A health check of the image would run beside what is timed.
         *("create", "--name", name, "--pull", "never", "--init", "--no-healthcheck"),
         *("--label", f"{RUN_LABEL}={labels.run}", "--label", f"{OWNER_LABEL}={labels.owner}"),
-        *_closed(engine, limits),
+        *_close_all(engine, limits),
         *_size(limits),
         *_user(user),
         *_ulimits(engine, ulimits),
@@ -112,7 +112,7 @@ def create(
     ]
 
 
-def _closed(engine: EngineName, limits: Container) -> list[str]:
+def _close_all(engine: EngineName, limits: Container) -> list[str]:
     """Leave nothing open: no network, no capability, nothing writable but memory."""
     return [
         *("--network", "none"),

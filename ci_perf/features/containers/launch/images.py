@@ -101,7 +101,7 @@ def resolve(
     version, asked = engine.version(), parse(reference)
     image = look(engine, asked)
     if image is None:
-        image = pulled(engine, asked, say)
+        image = pull_image(engine, asked, say)
     return Image(
         reference=reference,
         digest=_digest(asked, image),
@@ -127,7 +127,7 @@ def name_for_comparison(image: Image) -> str:
 
 def look(engine: Engine, asked: Named | Local) -> HostImage | None:
     """Ask the engine for an image that the host has. Raises EngineError: no answer to that."""
-    answer = engine.ask("image", "inspect", spelled(asked))
+    answer = engine.ask("image", "inspect", spell_reference(asked))
     if answer.code == 0:
         try:
             return msgspec.json.decode(answer.out, type=tuple[HostImage])[0]
@@ -144,11 +144,11 @@ def look(engine: Engine, asked: Named | Local) -> HostImage | None:
 
 def pull(engine: Engine, asked: Named, say: Callable[[str], None]) -> None:
     """Fetch an image from its registry. Raises EngineError."""
-    say(f"{engine.name} pulls {spelled(asked)}")
-    engine.must("pull", "--quiet", spelled(asked), timeout_s=PULL_S)
+    say(f"{engine.name} pulls {spell_reference(asked)}")
+    engine.must("pull", "--quiet", spell_reference(asked), timeout_s=PULL_S)
 
 
-def pulled(engine: Engine, asked: Named | Local, say: Callable[[str], None]) -> HostImage:
+def pull_image(engine: Engine, asked: Named | Local, say: Callable[[str], None]) -> HostImage:
     """Fetch an image that the host does not have. Raises EngineError."""
     if isinstance(asked, Local):
         raise EngineError(
@@ -161,8 +161,8 @@ def pulled(engine: Engine, asked: Named | Local, say: Callable[[str], None]) -> 
     image = look(engine, asked)
     if image is None:
         raise EngineError(
-            f"image {spelled(asked)}: {engine.name} pulled it and does not have it now; was it "
-            "removed meanwhile?"
+            f"image {spell_reference(asked)}: {engine.name} pulled it and does not have it now; "
+            "was it removed meanwhile?"
         )
     return image
 
@@ -173,12 +173,12 @@ def _check_built_here(engine: Engine, asked: Named) -> None:
     is_short = asked.repository != asked.name and not asked.digest
     if engine.name == "podman" and is_short and look(engine, here) is not None:
         raise UsageError(
-            f"image {spelled(asked)}: expected podman to have it, found {spelled(here)}, which was "
-            "built here; use that name"
+            f"image {spell_reference(asked)}: expected podman to have it, found "
+            f"{spell_reference(here)}, which was built here; use that name"
         )
 
 
-def spelled(asked: Named | Local) -> str:
+def spell_reference(asked: Named | Local) -> str:
     """Spell a reference for an engine.
 
     In full, so that every engine takes the same repository; without the tag where there is a
@@ -203,7 +203,7 @@ def _digest(asked: Named | Local, image: HostImage) -> str:
         return find_pushed_digest(asked, image)
     if asked.digest not in [name.partition("@")[2] for name in image.digests]:
         raise EngineError(
-            f"image {spelled(asked)}: expected this digest, found an image with "
+            f"image {spell_reference(asked)}: expected this digest, found an image with "
             f"{', '.join(image.digests) or 'none'}; remove it and pull again"
         )
     return asked.digest

@@ -112,7 +112,7 @@ def our_mounts(out: Path, package: Path) -> tuple[Mount, ...]:
     )
 
 
-def hidden_folders(root: Path) -> tuple[str, ...]:
+def find_hidden_folders(root: Path) -> tuple[str, ...]:
     """Return the folders of git, where checkouts keep tokens: a container must find them empty.
 
     Also those of other checkouts within this one. The target of a link is not mounted.

@@ -92,7 +92,7 @@ def run(
             interrupted=interrupted,
             slot=None if slot is None else _ContainerSlot(slot, ContainerProcesses(engine, name)),
         )
-        state = _stopped(engine, name, ended)
+        state = _ask_state(engine, name, ended)
         has_killed = count is not None and count.read().has_risen
     finally:
         stale.remove(engine, name)
@@ -140,7 +140,7 @@ class ContainerProcesses:
         namespace of process ids, and here the same id may be that of another process.
         """
         if not self._is_init(self._init):
-            bearers = processes.carrying(NAME_VARIABLE, self.name)
+            bearers = processes.find_carrying(NAME_VARIABLE, self.name)
             self._init = next(filter(self._is_init, bearers), 0)
         if not self._init and self._is_running():
             raise OSError(
@@ -192,7 +192,7 @@ def _send(pid: int, what: signal.Signals) -> None:
         ) from None
 
 
-def _stopped(engine: Engine, name: str, ended: Ended) -> ContainerState:
+def _ask_state(engine: Engine, name: str, ended: Ended) -> ContainerState:
     """Ask how a container stopped. Raises EngineError."""
     tries = 0
     while True:

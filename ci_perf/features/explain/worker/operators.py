@@ -134,12 +134,12 @@ def measure_watching_s() -> float:
 
 @contextlib.contextmanager
 def watch_dispatch(call: dispatch.Call) -> Iterator[None]:
-    """Within, `call` gets each operator of this process: see `dispatch.calling`.
+    """Within, `call` gets each operator of this process: see `dispatch.call_on_dispatch`.
 
     A worker of a DataLoader that is forked meanwhile runs without it: it would be slow for as long
     as it lives, and make the process wait that is timed.
     """
-    mode = dispatch.calling(call)
+    mode = dispatch.call_on_dispatch(call)
     process = os.getpid()
     _modes.append(mode)
     mode.__enter__()

@@ -63,10 +63,10 @@ def _trace(profile: StepProfile, passes: Passes, todo: Task, folder: Path) -> St
     with passes.watcher.marking(passes.here, profiler.record_function):
         passes.run()  # compiles what ran eagerly until here
         step_s = passes.run()
-        with _profiling(passes, todo):
+        with _profile_passes(passes, todo):
             pass  # the profiler's own start takes seconds, once
         start = time.monotonic()
-        with _profiling(passes, todo) as running:
+        with _profile_passes(passes, todo) as running:
             passes.run()
         traced_s = time.monotonic() - start
         events = len(running.profiler.kineto_results.events()) if running else 0
@@ -78,7 +78,7 @@ def _trace(profile: StepProfile, passes: Passes, todo: Task, folder: Path) -> St
             why = f"a step of {step_s:.3g} s and {events:,} events is too much to trace"
             return note_missing(profile, "trace", why)
         schedule = profiler.schedule(wait=WAIT, warmup=WARMUP, active=steps, repeat=1)
-        with _profiling(passes, todo, schedule=schedule) as running:
+        with _profile_passes(passes, todo, schedule=schedule) as running:
             for _ in range(WAIT + WARMUP + steps):
                 # Waiting after each step would empty the queue, which is what is asked about.
                 passes.step()
@@ -128,7 +128,7 @@ def scale_to_trace(uses: Sequence[OperatorUse], host: HostTimes | None) -> tuple
 
 
 @contextlib.contextmanager
-def _profiling(
+def _profile_passes(
     passes: Passes,
     todo: Task,
     schedule: Any = None,  # noqa: ANN401  torch is untyped

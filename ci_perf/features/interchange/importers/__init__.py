@@ -90,7 +90,7 @@ def merge(
     return Merged(
         samples=Samples(
             workloads=tuple(
-                _sampled(workload, *(side.get(name, []) for side in by_side))
+                _build_samples(workload, *(side.get(name, []) for side in by_side))
                 for name, workload in workloads.items()
             )
         ),
@@ -116,7 +116,7 @@ def _by_name(files: Sequence[Reading]) -> _ByName:
     return by_name
 
 
-def _sampled(
+def _build_samples(
     name: str,
     base: Sequence[Benchmark],
     head: Sequence[Benchmark],
@@ -135,7 +135,7 @@ def _sampled(
         "metric": metrics.pop(),
         "history": tuple(benchmark.launches for benchmark in base),
         "head": _launches(head),
-        "pairs": _paired(name, _launches(old), _launches(new)),
+        "pairs": _pair_launches(name, _launches(old), _launches(new)),
     }
     # Converted, because to construct a struct checks no bounds.
     return codec.convert(data, Sampled, name=name)
@@ -145,7 +145,7 @@ def _launches(benchmarks: Sequence[Benchmark]) -> tuple[Launch, ...]:
     return tuple(launch for benchmark in benchmarks for launch in benchmark.launches)
 
 
-def _paired(
+def _pair_launches(
     name: str, old: tuple[Launch, ...], new: tuple[Launch, ...]
 ) -> tuple[tuple[Launch, Launch], ...]:
     if len(old) != len(new):

@@ -83,11 +83,11 @@ def read_torch_benchmark(document: Document) -> Reading:
         list[_TorchMeasurement],
         tool="the lines for torch.utils.benchmark in docs/samples.md",
     )
-    benchmarks = [_of_torch(measurement, document) for measurement in measurements]
+    benchmarks = [_read_torch_measurement(measurement, document) for measurement in measurements]
     return Reading(benchmarks=reading.each_once(benchmarks, document))
 
 
-def _of_torch(measurement: _TorchMeasurement, document: Document) -> Benchmark:
+def _read_torch_measurement(measurement: _TorchMeasurement, document: Document) -> Benchmark:
     launch = reading.launch(
         measurement.raw_times,
         reading.SECONDS,

@@ -67,7 +67,7 @@ def pair(benched):
 @pytest.mark.parametrize("which", ["docker", "podman"])
 def test_of_two_containers_one_runs_at_any_time_and_they_alternate(benched, which, monkeypatch):
     bench, pair = benched(which)
-    waking_on, woken = processes.waking_on, []
+    waking_on, woken = processes.wake_on, []
 
     @contextlib.contextmanager
     def noted(pid, cpu):
@@ -76,7 +76,7 @@ def test_of_two_containers_one_runs_at_any_time_and_they_alternate(benched, whic
             woken.append((command, os.sched_getaffinity(pid) == {cpu}))
             yield
 
-    monkeypatch.setattr(processes, "waking_on", noted)
+    monkeypatch.setattr(processes, "wake_on", noted)
     outcomes = pair(
         HEAD + NOTING, HEAD + NOTING, timed_min_blocks=20, timed_max_s=15.0, monitor_hz=20
     )

@@ -144,7 +144,7 @@ def test_every_folder_of_git_is_hidden_and_no_link_to_one(tmp_path):
     (tmp_path / "worktree").mkdir()
     (tmp_path / "worktree/.git").write_text("gitdir: elsewhere")
 
-    assert sorted(mounts.hidden_folders(tmp_path)) == [
+    assert sorted(mounts.find_hidden_folders(tmp_path)) == [
         "/workspace/.git",
         "/workspace/deep/er/.git",
         "/workspace/other/.git",

@@ -17,7 +17,7 @@ def measuring(node):
     """Return the processes of a node's units."""
     return [
         pid
-        for pid in processes.carrying("SLURMD_NODENAME", node)
+        for pid in processes.find_carrying("SLURMD_NODENAME", node)
         if b"ci_perf" in _bytes(pid, "cmdline")
     ]
 

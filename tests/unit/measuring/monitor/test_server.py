@@ -107,7 +107,7 @@ def reasons(tree, tmp_path, clock):
         for name, text in dict(files).items():
             tree(name, text)
         monitor.hear(Mark(MonitorMark.END, 7, clock.now + 1))
-        return distrust.of_process("w", monitor.evidence(), 1)
+        return distrust.distrust_process("w", monitor.evidence(), 1)
 
     return judge
 
