@@ -91,5 +91,5 @@ def test_a_base_that_changes_the_packages_of_both_sides_is_refused(run, tmp_path
     run(line.replace("$VERSION", "1"), side="head")
     run(line.replace("$VERSION", "1"), side="base")
 
-    with pytest.raises(CiPerfError, match=r"setup of the base in .* has changed them"):
+    with pytest.raises(CiPerfError, match=r"setup of the base in .*: it changed"):
         run(line.replace("$VERSION", "2"), side="base")

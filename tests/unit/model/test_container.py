@@ -61,7 +61,7 @@ def test_an_id_of_this_host_is_no_name():
         (f"perf@sha512:{HEX}", "found 'sha512"),
         (f"perf@{DIGEST}@{DIGEST}", "64 digits"),
         ("sha256:0123", "expected sha256: and 64 digits 0-9a-f, found 'sha256:0123'"),
-        (HEX, "expected sha256: before 64 digits"),
+        (HEX, "an id begins with sha256:"),
         ("us//perf", "'us//perf'"),
         ("/perf", "'/perf'"),
         ("perf/", "'perf/'"),

@@ -130,7 +130,7 @@ def test_a_registry_that_refuses_is_told_and_nothing_is_made_up(stage):
 
 
 def test_an_id_is_looked_up_and_never_pulled(stage):
-    with pytest.raises(EngineError, match="an id means something only on the host where"):
+    with pytest.raises(EngineError, match="An id is known only on the host that built"):
         stage.resolve(ID)
 
     assert not any(line.startswith("pull") for line in stage.asked)

@@ -80,15 +80,15 @@ def test_there_are_no_more_units_than_can_be_measured_apart(planned):
         ("fleet plan --units 1 --machine-class ../x", "--machine-class: expected letters"),
         ("fleet plan --units 1 -o workloads/suite.toml", "would overwrite workloads/su"),
         ("fleet plan --units 1 -o m --matrix-output m", "--output m: would overwr"),
-        ("fleet run nope.json --engine local -o x", "nope.json: expected a file"),
-        ("fleet merge nope.json -o run.json", "nope.json: expected a file"),
+        ("fleet run nope.json --engine local -o x", "nope.json: this file does not exist"),
+        ("fleet merge nope.json -o run.json", "nope.json: this file does not exist"),
         ("fleet measure --plan ../plan.json", "Missing option '--unit'"),
         (
             "fleet measure --plan ../plan.json --unit 1-of-3",
             "expected one of the plan, found '1-of-3'",
         ),
         ("fleet measure --plan ../plan.json --unit 1-of-2 a", "expected no workloads beside it"),
-        ("fleet measure --plan nope.json --unit 1-of-2", "nope.json: expected a file"),
+        ("fleet measure --plan nope.json --unit 1-of-2", "nope.json: this file does not exist"),
         (
             "fleet measure --plan ../plan.json --unit 1-of-2 -o ../plan.json",
             "would overwrite ../plan.json",
