@@ -179,7 +179,7 @@ def list_command(*, measuring: dict[str, Any], against: str | None, json: bool) 
     if against is None:
         plan = measure.plan(asked, has_tests=True)
         plan = collecting.collect_plan(plan, asked.root, runs=False, notify=console.say)
-        console.emit(codec.encode(plan) if json else suite_text.listing(plan), output=None)
+        console.emit(codec.encode(plan) if json else suite_text.render_list(plan), output=None)
         return
     from ci_perf.features.same_program import same_program_report, touched
 

@@ -145,7 +145,7 @@ class GithubTree(ListedTree):
     def __init__(self, client: Client, commit: str, *, prefix: str = "") -> None:
         self._client = client
         self._fetches = 0
-        super().__init__(_listing(client, commit), prefix=prefix)
+        super().__init__(_list_tree(client, commit), prefix=prefix)
 
     def _fetch(self, sha: str, path: str) -> bytes:
         self._fetches += 1
@@ -160,7 +160,7 @@ class GithubTree(ListedTree):
         return data
 
 
-def _listing(client: Client, commit: str) -> Iterator[tuple[str, str, str]]:
+def _list_tree(client: Client, commit: str) -> Iterator[tuple[str, str, str]]:
     what = f"the files of commit {commit[:12]}"
     try:
         listing = client.get(f"/git/trees/{commit}", _Listing, what=what, recursive="1")

@@ -44,7 +44,9 @@ def judge(
     """
     judgements = changes.judge([_candidate(sampled, limit) for sampled in samples.workloads])
     judged = [each.change or uncompared.describe_candidate(each.candidate) for each in judgements]
-    missing = [uncompared.of_failed(name, reason) for name, reason in failed.items()]
+    missing = [
+        uncompared.describe_failed_elsewhere(name, reason) for name, reason in failed.items()
+    ]
     rows = compare.worst_first([*judged, *missing])
     trust = validity_of(())
     sessions = max((len(sampled.history) for sampled in samples.workloads), default=0)

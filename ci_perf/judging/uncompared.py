@@ -83,7 +83,7 @@ def describe_candidate(candidate: Candidate) -> Uncompared:
     )
 
 
-def of_failed(workload: str, reason: str) -> Uncompared:
+def describe_failed_elsewhere(workload: str, reason: str) -> Uncompared:
     """Say that a workload of another harness has no numbers, and why."""
     return _row(_Unmeasured(workload), Verdict.FAILED, Code.MISSING, note=reason)
 

@@ -23,7 +23,7 @@ from ci_perf.launch import (
 from ci_perf.launch.exit_status import MemoryKills
 from ci_perf.launch.turn_scheduler import Slot
 from ci_perf.model.process import NO_RESULT_IN_TIME, Phase, WorkerResult
-from ci_perf.model.program import Program, join_programs, nothing_recorded
+from ci_perf.model.program import Program, join_programs, record_nothing
 from ci_perf.model.task import (
     FAILURE,
     MOST_TRACE_BYTES,
@@ -317,9 +317,9 @@ def _read_program(folder: Scratch, task: Task) -> Program:
     try:
         programs = [program for name in names if (program := folder.read(name, Program))]
     except InvalidFileError as error:
-        return nothing_recorded(workload.id, str(error))
+        return record_nothing(workload.id, str(error))
     if len(programs) < len(names):
-        return nothing_recorded(workload.id, "a process left none")
+        return record_nothing(workload.id, "a process left none")
     return join_programs(programs)
 
 

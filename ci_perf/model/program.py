@@ -137,7 +137,7 @@ class Program(Struct, frozen=True, kw_only=True):
     obstacles: tuple[Text, ...] = ()
 
 
-def nothing_recorded(workload: str, why: str) -> Program:
+def record_nothing(workload: str, why: str) -> Program:
     """Return the record of a launch whose recording failed."""
     words = " ".join(why.split())[:500]
     return Program(workload=workload, obstacles=(f"the recording failed: {words}",))

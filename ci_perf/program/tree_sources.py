@@ -131,7 +131,7 @@ class GitTree(ListedTree):
         if commit.startswith("-"):
             raise IncomparableError(f"{commit} is no commit")
         listed = self._ask("ls-tree", "-r", "-t", "-z", "--full-tree", commit)
-        super().__init__(_listing(listed), prefix=prefix)
+        super().__init__(_parse_tree(listed), prefix=prefix)
 
     def _fetch(self, sha: str, path: str) -> bytes:
         if int(self._ask("cat-file", "-s", sha)) > MAX_READ_BYTES:
@@ -145,7 +145,7 @@ class GitTree(ListedTree):
             raise IncomparableError(str(error)) from None
 
 
-def _listing(listed: bytes) -> Iterator[tuple[str, str, str]]:
+def _parse_tree(listed: bytes) -> Iterator[tuple[str, str, str]]:
     """Read lines of `git ls-tree`: mode, type and object, a tab, the path."""
     for line in listed.split(b"\0")[:-1]:
         facts, _, path = line.partition(b"\t")

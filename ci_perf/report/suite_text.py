@@ -52,7 +52,7 @@ def _spell_value(value: Scalar) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def listing(plan: Plan) -> str:
+def render_list(plan: Plan) -> str:
     """Say in one line per workload: id, parameters, description."""
     lines = []
     for workload in plan.workloads:

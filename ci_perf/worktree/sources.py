@@ -78,14 +78,14 @@ def list_dependencies(start: Start) -> tuple[str, ...]:
     They are as checked out, and named below the top of the repository. Raises CiPerfError.
     """
     names = {
-        *_listed(start, "diff", "--name-only", "--no-renames", "-z", start.commit),
-        *_listed(start, "ls-files", "--others", "--exclude-standard", "-z"),
+        *_list_files(start, "diff", "--name-only", "--no-renames", "-z", start.commit),
+        *_list_files(start, "ls-files", "--others", "--exclude-standard", "-z"),
     }
     asking = [name for name in sorted(names) if _asks_for_others(start, name)]
     return tuple(os.fsencode(name).decode(errors="replace") for name in asking[:_MOST_ASKING])
 
 
-def _listed(start: Start, *command: str) -> list[str]:
+def _list_files(start: Start, *command: str) -> list[str]:
     said = git.read(start.top, *command, "--", *_ASKING, timeout_s=_ANSWER_S)
     return [os.fsdecode(name) for name in said.split(b"\0") if name]
 

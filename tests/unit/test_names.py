@@ -134,6 +134,21 @@ def test_a_public_class_has_a_name_of_its_own():
     assert len(doubled) <= CLASSES_OF_ONE_NAME, doubled
 
 
+def test_a_function_of_a_module_begins_with_a_verb():
+    """`moved` and `of_run` read like values; methods may name events, such as `started`."""
+    functions = [
+        f"{file}: {node.name}"
+        for file, module in read_nodes()
+        if isinstance(module, ast.Module)
+        for node in module.body
+        if isinstance(node, ast.FunctionDef)
+        and re.match(r"_?(of_|of$|[a-z]+ed(_|$)|[a-z]+ing(_|$))", node.name)
+        and words(node.name.strip("_"))[0] not in {"embed", "need", "bring"}
+    ]
+
+    assert functions == []
+
+
 def test_modules_are_seldom_imported_by_another_name():
     renamed = [
         f"{file}: {node.name} as {node.asname}"

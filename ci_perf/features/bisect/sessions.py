@@ -60,13 +60,17 @@ class PairsJudge:
     def undecided(self, run: Run) -> tuple[dict[str, float], int]:
         """See PairJudge."""
         head = summarise.run(run, label="")
-        return compare.find_undecided(_nothing(run), head, limits=self._of(run), tiers=self.tiers)
+        return compare.find_undecided(
+            _summarise_unmeasured(run), head, limits=self._of(run), tiers=self.tiers
+        )
 
     def rows(self, run: Run) -> tuple[Row, ...]:
         """Judge what there is."""
         head = summarise.run(run, label="")
         limits = self._of(run)
-        return compare.compare(_nothing(run), head, limits=limits, tiers=self.tiers).rows
+        return compare.compare(
+            _summarise_unmeasured(run), head, limits=limits, tiers=self.tiers
+        ).rows
 
     def verdict(self, run: Run) -> None:
         """Return none: an answer of a search is no verdict for a person. See PairJudge."""
@@ -83,7 +87,7 @@ class PairsJudge:
         return self._known
 
 
-def _nothing(run: Run) -> Summary:
+def _summarise_unmeasured(run: Run) -> Summary:
     """Return a side that nobody has measured."""
     return Summary(
         label="",

@@ -178,7 +178,7 @@ def _is_trimmed_better(clock: _Clock, plan: Plan, uniform: Uniform) -> bool:
     """
     alpha = share_alpha(len(clock.workloads))
 
-    def undecided(workload: _Workload, *, trimmed: bool) -> float:
+    def estimate_undecided(workload: _Workload, *, trimmed: bool) -> float:
         launches = workload.by[workload.statistic]
         limit = plan.limits.of(workload.name)[metrics.STEP_TIME.name]
         judged_by = policy.policy_under(metrics.STEP_TIME, limit, math.exp(launches[0]))
@@ -194,7 +194,9 @@ def _is_trimmed_better(clock: _Clock, plan: Plan, uniform: Uniform) -> bool:
         return statistics.fmean(outcome.call == "inconclusive" for outcome in ends)
 
     plain, trimmed = (
-        statistics.fmean(undecided(workload, trimmed=trimmed) for workload in clock.workloads)
+        statistics.fmean(
+            estimate_undecided(workload, trimmed=trimmed) for workload in clock.workloads
+        )
         for trimmed in (False, True)
     )
     return plain > MOST_INCONCLUSIVE and trimmed <= FEWER_UNDECIDED * plain

@@ -56,7 +56,7 @@ def describe_limits(limits: StepLimits) -> list[Phrase]:
     lines = [_first(limits)]
     lines += [_limit(limit, limits) for limit in limits.limits]
     if not limits.limits:
-        lines.append(_nothing(limits))
+        lines.append(_say_nothing_waits(limits))
     return lines
 
 
@@ -101,7 +101,7 @@ def _first(limits: StepLimits) -> Phrase:
     return (Words(f"Operators run in {units.share(limits.busy)} of {step} per profiled step."),)
 
 
-def _nothing(limits: StepLimits) -> Phrase:
+def _say_nothing_waits(limits: StepLimits) -> Phrase:
     if limits.part == "device" and limits.busy >= _BUSY:
         return (Words("Nothing keeps it waiting: only less or faster work makes a step faster."),)
     return (Words("Nothing else takes much of it: only less or faster work makes it faster."),)

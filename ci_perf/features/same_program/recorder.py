@@ -15,7 +15,7 @@ from ci_perf.features.same_program.kernel import KernelWatch
 from ci_perf.features.same_program.notes import NoteKind, Notes
 from ci_perf.features.same_program.used import Owner, UsedPaths
 from ci_perf.features.same_program.watch import Watch
-from ci_perf.model.program import Program, blob, nothing_recorded
+from ci_perf.model.program import Program, blob, record_nothing
 from ci_perf.model.task import Task
 from ci_perf.system import files
 
@@ -230,12 +230,12 @@ def record(todo: Task, folder: Path, name: str) -> Iterator[Recording | None]:
         recording = Recording(todo, folder)
         _RECORDINGS.append(recording)
     except Exception as error:  # noqa: BLE001  the launch goes on, and the record says why it is none
-        program = nothing_recorded(todo.workload.id, f"{type(error).__name__}: {error}")
+        program = record_nothing(todo.workload.id, f"{type(error).__name__}: {error}")
     yield recording
     if recording is not None:
         try:
             program = recording.finish()
         except Exception as error:  # noqa: BLE001  the launch has gone well
-            program = nothing_recorded(todo.workload.id, f"{type(error).__name__}: {error}")
+            program = record_nothing(todo.workload.id, f"{type(error).__name__}: {error}")
     if program is not None:
         files.write(folder / name, program)

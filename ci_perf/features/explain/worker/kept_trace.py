@@ -31,7 +31,7 @@ def write(source: Path, target: Path, root: str) -> str:
     Paths below `root`, the repository, become relative to it; of other absolute ones only the last
     part stays. Raises OSError.
     """
-    scrubbed = scrubber(root)
+    scrub = scrubber(root)
     with (
         source.open(encoding="utf-8", errors="replace", newline="") as lines,
         target.open("wb") as file,
@@ -41,7 +41,7 @@ def write(source: Path, target: Path, root: str) -> str:
             # Few lines have any of it, and the expressions are slow; so are many short writes.
             text = "".join(batch)
             if _MAY_TELL.search(text):
-                text = "".join(scrubbed(line) if _MAY_TELL.search(line) else line for line in batch)
+                text = "".join(scrub(line) if _MAY_TELL.search(line) else line for line in batch)
             packed.write(text)
             if file.tell() > MOST_TRACE_BYTES:
                 break
@@ -55,8 +55,8 @@ def scrubber(root: str) -> Callable[[str], str]:
     """Return what takes host, user and absolute paths out of a text."""
     below = re.compile(rf"(?<![\w.\-]){re.escape(root.rstrip('/'))}/(?=[\w.\-])")
 
-    def scrubbed(text: str) -> str:
+    def scrub(text: str) -> str:
         text = _WHOSE.sub(r'\1""', below.sub("", text.replace("\\/", "/")))
         return _PATH.sub(r"…/\1", _WHOLE_PATH.sub(r'"…/\1"', text))
 
-    return scrubbed
+    return scrub

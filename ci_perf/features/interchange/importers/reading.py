@@ -63,7 +63,7 @@ def parse(document: Document, kind: type[T], *, tool: str) -> T:
     """
     expected = f"{document.name}: expected JSON that {tool} wrote"
     try:
-        data = json.loads(document.text, parse_constant=_nothing)
+        data = json.loads(document.text, parse_constant=_read_no_constant)
     except (ValueError, RecursionError) as error:
         raise InvalidFileError(f"{expected}, found: {error}") from None
     try:
@@ -107,5 +107,5 @@ def each_once(benchmarks: Sequence[Benchmark], document: Document) -> tuple[Benc
     return tuple(benchmarks)
 
 
-def _nothing(_constant: str) -> None:
+def _read_no_constant(_constant: str) -> None:
     return None
