@@ -68,6 +68,11 @@ def plan(options: MeasureOptions, *, has_tests: bool = False) -> Plan:
     )
     if not has_tests:
         collecting.refuse_tests(made)
+    if made.tests and options.runner.kind != runners.LOCAL:
+        raise UsageError(
+            f"suite {made.suite!r}: expected --runner {runners.LOCAL}, found "
+            f"{options.runner.kind}: tests are collected on this host, outside of any container"
+        )
     return made
 
 
@@ -96,8 +101,11 @@ def measure_plan(
                 machine = session.describe(plan, launcher, device, ending)
                 timeout_s = options.lock_timeout_s
                 with session.held(machine, plan, identity, listener, ending, timeout_s=timeout_s):
-                    plan = collecting.collect_plan(plan, Path(plan.root), runs=True, notify=notify)
-                    base = base and collecting.collect_base(base, plan, notify)
+                    come = ending.have_come
+                    plan = collecting.collect_plan(
+                        plan, Path(plan.root), runs=True, notify=notify, interrupted=come
+                    )
+                    base = base and collecting.collect_base(base, plan, notify, come)
                 ending.check()
             against = _against_base(options, base, notify) if base else None
             run = session.measure(

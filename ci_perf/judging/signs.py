@@ -44,6 +44,14 @@ def has_drifted(row: Change) -> bool:
     return max(row.drift, 1 / row.drift) - 1 > row.limit / 2 + FLOAT_ERROR
 
 
+def contradicts_history(row: Change) -> bool:
+    """Whether pairs prove a change, and the history shows one beyond half the limit against it."""
+    is_opposite = (
+        row.drift is not None and row.ratio is not None and (row.drift > 1) != (row.ratio > 1)
+    )
+    return is_opposite and has_drifted(row)
+
+
 def shows_more_work(row: Change) -> bool:
     """Whether a time is far beyond its limit, and exact evidence says that the code does more."""
     does_more = row.signs is not None and row.signs.direction == "worse"

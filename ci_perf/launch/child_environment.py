@@ -27,6 +27,9 @@ WITHHELD = (
     "GITHUB_TOKEN",
 )
 
+# Where compiled code of a workload is kept.
+CACHES = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
+
 # The folder of this package, and the one in which it is found.
 PACKAGE = Path(__file__).resolve().parents[1]
 _PACKAGES = PACKAGE.parent

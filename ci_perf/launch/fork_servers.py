@@ -1,6 +1,6 @@
 """Processes that have imported and prepared a workload file, of which workers are forked.
 
-A message to one is a folder, and the variable and the value of its cookie, on a line each, with two
+A message to one is a folder, and variables of the worker as NAME=VALUE, on a line each, with two
 pipes: for the output of the worker, and for its id and then its exit code, on a line each. The
 child's side is measuring/fork_server.py.
 """
@@ -11,6 +11,8 @@ import select
 import signal
 import socket
 import subprocess
+import threading
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO
@@ -33,6 +35,7 @@ class ForkedWorker:
         self.stdout: IO[bytes] | None = stdout
         self.returncode: int | None = None
         self._status = os.fdopen(status, "rb", buffering=0)
+        self._lock = threading.Lock()  # whoever gives it its turns asks, too
         self.pid = self._read(_FORK_S) or 0
         if self.pid <= 0:
             raise ChildProcessError("the process that forks others has ended")
@@ -43,10 +46,11 @@ class ForkedWorker:
 
     def wait(self, timeout: float | None = None) -> int | None:
         """Wait for its end; return as `poll` does."""
-        if self.returncode is None and (code := self._read(timeout)) is not None:
-            self.returncode = code
-            self._status.close()
-        return self.returncode
+        with self._lock:
+            if self.returncode is None and (code := self._read(timeout)) is not None:
+                self.returncode = code
+                self._status.close()
+            return self.returncode
 
     def send_signal(self, sig: int, /) -> None:
         """Send a signal; nothing to one that has ended."""
@@ -65,46 +69,66 @@ class ForkedWorker:
 class ForkServer:
     """One of these processes; it lives until it is closed."""
 
-    def __init__(self, command: Sequence[str], *, cwd: str, environment: Mapping[str, str]) -> None:
-        """Start it by a command. Raises OSError."""
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        cwd: str,
+        environment: Mapping[str, str],
+        cookie: Cookie,
+        timeout_s: float,
+    ) -> None:
+        """Start it by a command, with so many seconds until it can fork. Raises OSError."""
         self._is_ready: bool | None = None
+        self._cookie, self._deadline = cookie, time.monotonic() + timeout_s
         self.line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             self._process = subprocess.Popen(
                 command,
                 cwd=cwd,
-                env=dict(environment),
+                env={**environment, cookie.variable: cookie.value},
                 stdin=theirs.fileno(),
                 stdout=subprocess.DEVNULL,  # a launch of its own says what is wrong
                 stderr=subprocess.DEVNULL,
                 start_new_session=True,
             )
 
+    def has_ended(self) -> bool:
+        """Whether it forks no more."""
+        return self._process.poll() is not None
+
     def is_ready(self, interrupted: Interrupted) -> bool:
         """Wait until it can fork; `False` where it never will. Raises KeyboardInterrupt."""
-        while self._is_ready is None:
+        while self._is_ready is None and time.monotonic() < self._deadline:
             if interrupted():
                 raise KeyboardInterrupt
             if select.select([self.line], [], [], _POLL_S)[0]:
                 self._is_ready = self.line.recv(1) == READY_TO_FORK
         return bool(self._is_ready)
 
-    def fork(self, folder: Path, cookie: Cookie) -> ForkedWorker:
-        """Fork a worker for the task in a folder. Raises OSError."""
+    def fork(self, folder: Path, variables: Mapping[str, str]) -> ForkedWorker:
+        """Fork a worker for the task in a folder; without one it ends. Raises OSError."""
         output, of_worker = os.pipe()
         status, of_server = os.pipe()
-        message = "\n".join([str(folder), cookie.variable, cookie.value])
+        message = "\n".join([str(folder), *map("=".join, variables.items())])
         try:
             socket.send_fds(self.line, [message.encode()], [of_worker, of_server])
         finally:
             os.close(of_worker)
             os.close(of_server)
-        return ForkedWorker(status, os.fdopen(output, "rb", buffering=0))
+        try:
+            return ForkedWorker(status, os.fdopen(output, "rb", buffering=0))
+        except OSError:
+            self.close()
+            raise
 
     def close(self) -> None:
-        """End it, with what it has forked."""
+        """End it, with what it has forked and what its imports have started."""
         self.line.close()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(timeout=1)
-        processes.kill(self._process.pid)
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
+        for pid in processes.find_carrying(self._cookie.variable, self._cookie.value):
+            processes.kill(pid)

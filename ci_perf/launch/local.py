@@ -24,6 +24,7 @@ from ci_perf.launch.exit_status import KillCount
 from ci_perf.launch.fork_servers import ForkServer
 from ci_perf.launch.run_task import Finished, TaskLauncher
 from ci_perf.launch.turn_scheduler import Slot
+from ci_perf.model.suite import Protocol
 from ci_perf.model.task import (
     CANARIES,
     FORK_SERVER,
@@ -46,8 +47,8 @@ _DRIVER_TIMEOUT_S = 60.0
 
 # Six pairs of one workload, which is as many as follow each other, need no other server.
 _MOST_SERVERS = 12
-# The root, the workload file, and the number of the launch.
-_ServerKey = tuple[str, str, int]
+# The root, the workload file, what it collects, the protocol, and the number of the launch.
+_ServerKey = tuple[str, str, tuple[str, ...], Protocol, int]
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -160,12 +161,16 @@ class LocalLauncher(TaskLauncher):
             servers = {key: self._find_server(key, task) for key, task in forked.items()}
         except (OSError, CiPerfError):  # the launch itself says what is wrong
             return
-        if all(server.is_ready(interrupted) for server in servers.values()):
+        ready = [server.is_ready(interrupted) for server in servers.values()]
+        if all(ready):
             self._forking = servers
 
     def _find_server(self, key: _ServerKey, task: Task) -> ForkServer:
         """Return a server that was started before, or starts now. Raises OSError, CiPerfError."""
         server = self._servers.pop(key, None)
+        if server is not None and server.has_ended():
+            server.close()
+            server = None
         if server is None:
             folder = self._folders.enter_context(scratch.folder())
             files.write(folder.path / TASK, task)
@@ -177,6 +182,8 @@ class LocalLauncher(TaskLauncher):
                 environment=child_environment.build_task_environment(
                     self._environment, protocol, caches / cache_name(task)
                 ),
+                cookie=scratch.cookie_of_launch(folder.path),
+                timeout_s=protocol.timeout_s,
             )
         self._servers[key] = server
         return server
@@ -206,7 +213,7 @@ class LocalLauncher(TaskLauncher):
         with watch_task(task, folder, self._root, self._environment) as report:
             cookie = scratch.cookie_of_launch(folder.path)
             ended = child.run(
-                functools.partial(server.fork, folder.path, cookie)
+                functools.partial(server.fork, folder.path, _own_variables(environment, cookie))
                 if server
                 else _python(module_of(task), folder),
                 cwd=task.root,
@@ -243,7 +250,14 @@ def caches() -> Iterator[Path]:
 
 
 def _server_key(task: Task) -> _ServerKey:
-    return task.root, task.workload.file, task.index
+    workload = task.workload
+    return task.root, workload.file, workload.collects, workload.protocol, task.index
+
+
+def _own_variables(environment: Mapping[str, str], cookie: child.Cookie) -> dict[str, str]:
+    """Return the variables of a worker that those of its server do not have."""
+    caches = {name: environment[name] for name in child_environment.CACHES}
+    return {cookie.variable: cookie.value, **caches}
 
 
 def cache_name(task: Task) -> str:

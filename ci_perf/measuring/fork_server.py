@@ -35,6 +35,7 @@ def main(folder: Path) -> None:
             shared_code.check(todo)
     if len([*Path("/proc/self/task").iterdir()]) == 1:
         with socket.socket(fileno=os.dup(_LINE)) as line:
+            os.close(os.pidfd_open(os.getpid()))  # else it is not ready: an old kernel
             _serve(line)
 
 
@@ -66,9 +67,11 @@ def _serve(line: socket.socket) -> None:
 
 
 def _become_worker(message: str, output: int) -> None:
-    """Go on as a worker that was started with this folder, variable and output."""
-    folder, variable, value = message.split("\n")
-    os.environ[variable] = value
+    """Go on as a worker that was started with this folder, these variables and this output."""
+    folder, *variables = message.split("\n")
+    for each in variables:
+        name, _, value = each.partition("=")
+        os.environ[name] = value
     os.dup2(os.open(os.devnull, os.O_RDONLY), _LINE)
     os.dup2(output, 1)
     os.dup2(output, 2)

@@ -11,6 +11,7 @@ from ci_perf.model.comparison import (
     Comparison,
     Row,
     Severity,
+    Uncompared,
     is_of_workload,
     severity_of,
 )
@@ -23,7 +24,7 @@ from ci_perf.report.phrases import Phrase
 Topic = Enum(
     "Topic",
     "FAILED NUMERICS_CHANGED NUMERICS_VARY REGRESSED BASE_FAILED MISSING METRIC_MISSING UNTRUSTED "
-    "BUSY_MACHINE PAIRS NOISE ROUNDED RANGES_OVERLAP OTHER_PACKAGES STALE NEW "
+    "BUSY_MACHINE PAIRS NOISE ROUNDED RANGES_OVERLAP OTHER_PACKAGES UNPROVEN_PROGRAM STALE NEW "
     "FIRST_BASELINES NOT_COMPARABLE IMPROVED",
 )
 _ACCEPTING = frozenset({Topic.NEW, Topic.NOT_COMPARABLE, Topic.IMPROVED})
@@ -37,6 +38,7 @@ _OF_CODE = frozenset(
         Code.ROUNDED,
         Code.RANGES_OVERLAP,
         Code.OTHER_PACKAGES,
+        Code.UNPROVEN_PROGRAM,
     }
 )
 # A workload with such a row is accepted with a reason, or not at all.
@@ -53,8 +55,6 @@ def list_steps(comparison: Comparison) -> list[Phrase]:
     groups: dict[Topic, list[Row]] = {}
     if comparison.validity.is_run_invalid:
         groups[Topic.UNTRUSTED] = []
-    if len(list_cleared(comparison)) > 1:  # a single one may be a coincidence
-        groups[Topic.STALE] = []
     # A gain, or a first baseline, of a workload that is blamed is accepted with the loss.
     blamed = {
         row.workload
@@ -62,6 +62,9 @@ def list_steps(comparison: Comparison) -> list[Phrase]:
         if severity_of(row) in _BLAMES and row.code is not Code.NUMERICS_VARY
     }
     is_outside = comparison.suite in OUTSIDE_SUITES or _is_of_samples(comparison)
+    slower = [(row.drift or 1.0) > 1 for row in list_cleared(comparison)]
+    if not is_outside and max(slower.count(True), slower.count(False)) > 1:  # one may be chance
+        groups[Topic.STALE] = []
     for row in table_rows.worst_first(comparison.rows):
         topic = find_topic(row, comparison)
         is_moot = row.workload in blamed or (is_outside and topic is not Topic.NEW)
@@ -127,6 +130,8 @@ def find_topic(row: Row, comparison: Comparison) -> Topic | None:
     if severity is Severity.NUMERICS_CHANGED:
         varies = row.code is Code.NUMERICS_VARY
         return Topic.NUMERICS_VARY if varies else Topic.NUMERICS_CHANGED
+    if severity is Severity.NEW and isinstance(row, Uncompared) and row.note:
+        return Topic.BASE_FAILED
     if severity not in {Severity.LIKELY_SLOWER, Severity.INCONCLUSIVE}:
         return Topic[severity.name] if severity in _OF_SEVERITY else None
     return _find_cure(row, comparison)
@@ -161,6 +166,7 @@ def _gather_values(rows: list[Row], comparison: Comparison) -> dict[str, object]
         "is_of_samples": _is_of_samples(comparison),
         "in_turns": functools.partial(commands.check_by_pairs, rows, comparison),
         "is_kept": _is_kept(rows, comparison),
+        "is_unpaired": not all(isinstance(row, Change) and row.pairs for row in rows),
         "limits": [(limit,) for limit in _list_limits(rows)],
     }
 

@@ -207,7 +207,9 @@ def _find_doubt(row: Row, topic: Topic | None) -> RowFinding | None:
         return RowFinding.LOOKS_WORSE
     if is_likely:
         return RowFinding.SUSPECTED
-    if severity_of(row) is not Severity.INCONCLUSIVE or row.code is Code.HISTORY_ALONE:
+    if severity_of(row) is not Severity.INCONCLUSIVE or (
+        row.code is Code.HISTORY_ALONE and not signs.lacks_answer(row)
+    ):
         return None
     if topic is Topic.UNTRUSTED:
         return RowFinding.DISTURBED

@@ -76,7 +76,8 @@ def describe_excluded(row: Change) -> Words:
 
 def _name_signs(row: Change) -> Iterator[str]:
     """Name the exact metrics that moved, and those that stayed, of a time that is not proven."""
-    is_unproven = row.verdict in _OPEN or row.verdict is Verdict.UNCHANGED
+    is_slower = row.verdict is Verdict.UNCHANGED and row.ratio is not None and row.ratio > 1
+    is_unproven = row.verdict in _OPEN or is_slower
     if row.signs is None or row.metric not in signs.SLOWED or not is_unproven:
         return
     if row.signs.moved:

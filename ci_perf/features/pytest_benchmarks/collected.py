@@ -4,16 +4,15 @@ import collections
 import hashlib
 import os
 import re
-import subprocess
 import sys
-import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import msgspec
 
 from ci_perf.errors import UsageError
-from ci_perf.launch import child_environment
+from ci_perf.launch import Interrupted, child_environment, never
+from ci_perf.system import child, scratch
 
 _COLLECTOR = "ci_perf.features.pytest_benchmarks.collector"
 _UNSAFE = re.compile(r"[^A-Za-z0-9_=+-]+")
@@ -21,6 +20,8 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9_=+-]+")
 _MOST_NAME_CHARS = 150
 _DIGEST_CHARS = 8
 _LAST_LINES = 30
+# Each test runs once, and one that hangs must not hold the machine for ever.
+_MOST_S = 3600.0
 # How pytest ends that is interrupted, fails itself, or cannot be called so.
 _BEFORE_TESTS = {2, 3, 4}
 
@@ -39,40 +40,43 @@ class CollectedTest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def collect_tests(
-    root: Path, python_path: Sequence[str], words: Sequence[str], *, runs: bool = True
+    root: Path,
+    python_path: Sequence[str],
+    words: Sequence[str],
+    *,
+    interrupted: Interrupted = never,
+    runs: bool = True,
 ) -> list[CollectedTest]:
     """Return the tests that pytest finds by `words`, in its order; each runs once if it `runs`.
 
-    Raises UsageError: pytest finds no test, or ends before it has begun.
+    Nothing that they start is left. Raises UsageError: pytest finds no test, ends before it has
+    begun, or takes more than an hour; KeyboardInterrupt once `interrupted`.
     """
     sources = [str(root), *(str(root / folder) for folder in python_path)]
     inherited = os.environ.get("PYTHONPATH")
     path = os.pathsep.join([*sources, *([inherited] if inherited else [])])
-    with tempfile.TemporaryDirectory(prefix="ci-perf-pytest-") as folder:
-        file = Path(folder, "tests.jsonl")
-        ended = subprocess.run(
+    with scratch.folder() as folder:
+        file = folder.path / "tests.jsonl"
+        ended = child.run(
             [sys.executable, "-P", "-m", _COLLECTOR, str(file), *["--co"] * (not runs), *words],
-            cwd=root,
-            env={
+            cwd=str(root),
+            environment={
                 **child_environment.build_child_environment(os.environ, threads=1),
                 "PYTHONPATH": path,
             },
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            check=False,
+            cookie=scratch.cookie_of_launch(folder.path),
+            timeout_s=_MOST_S,
+            interrupted=interrupted,
         )
         lines = file.read_bytes().splitlines() if file.exists() else []
     decoder = msgspec.json.Decoder(CollectedTest)
     tests = {test.node: test for test in map(decoder.decode, lines)}  # the last line counts
     has_run = any(test.outcome not in {"found", "unused"} for test in tests.values())
-    if not tests or (ended.returncode in _BEFORE_TESTS and not has_run):
-        said = "\n".join(ended.stdout.splitlines()[-_LAST_LINES:])
+    if not tests or ended.timed_out or (ended.code in _BEFORE_TESTS and not has_run):
+        said = "\n".join(ended.tail.splitlines()[-_LAST_LINES:])
+        how = f"none after {_MOST_S:.0f} s" if ended.timed_out else f"its exit code {ended.code}"
         raise UsageError(
-            f"pytest: expected tests in {' '.join(words)}, found its exit code "
-            f"{ended.returncode}; it says\n{said}"
+            f"pytest: expected tests in {' '.join(words)}, found {how}; it says\n{said}"
         )
     return list(tests.values())
 

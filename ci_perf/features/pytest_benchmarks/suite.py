@@ -2,7 +2,6 @@
 
 import contextlib
 import importlib.util
-import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,9 @@ import msgspec
 
 from ci_perf.errors import UsageError
 from ci_perf.features.pytest_benchmarks.collected import CollectedTest, collect_tests, name_tests
+from ci_perf.features.pytest_benchmarks.words import drop_missing_paths, list_paths
 from ci_perf.gate.outside_suite import open_outside_suite, quote
+from ci_perf.launch import Interrupted
 from ci_perf.model.base import Scalar
 from ci_perf.model.suite import Plan, PlannedWorkload
 
@@ -22,6 +23,8 @@ _WORKLOAD = Path(__file__).parent / "workload.py"
 _SUITE = """
 [suites.pytest]
 protocol = {{ processes = 1 }}
+# A forked test has the imports of all files in its memory.
+limits = {{ host_rss_peak_bytes = {{ gate = false }} }}
 [[suites.pytest.pytest]]
 paths = {paths}
 """
@@ -51,7 +54,13 @@ def open_tests(
 
 
 def plan_tests(
-    tests: PlannedWorkload, plan: Plan, root: Path, *, runs: bool, notify: Callable[[str], object]
+    tests: PlannedWorkload,
+    plan: Plan,
+    root: Path,
+    *,
+    runs: bool,
+    notify: Callable[[str], object],
+    interrupted: Interrupted,
 ) -> Iterator[PlannedWorkload]:
     """Yield a workload for each benchmark that `tests` collects in the checkout at `root`.
 
@@ -64,9 +73,9 @@ def plan_tests(
             f"pytest: expected {' and '.join(_NEEDED)}, found no {missing[0]}; next: pip install "
             "'ci-perf[pytest]'"
         )
-    words = tests.collects
-    paths = [_spell_below(root, path) for path in itertools.takewhile(_is_path, words)]
-    collected = collect_tests(root, plan.python_path, words, runs=runs)
+    words = tests.collects if runs else drop_missing_paths(tests.collects, root)
+    paths = [_spell_below(root, path) for path in list_paths(words)]
+    collected = collect_tests(root, plan.python_path, words, interrupted=interrupted, runs=runs)
     benchmarks = [test for test in collected if test.outcome not in _LEFT_OUT]
     if not benchmarks:
         raise UsageError(
@@ -85,10 +94,6 @@ def plan_tests(
             description="a test of pytest",
             parameters={"node": test.node, **fails},
         )
-
-
-def _is_path(word: str) -> bool:
-    return not word.startswith("-")
 
 
 def _spell_below(root: Path, path: str) -> str:

@@ -10,11 +10,13 @@ import os
 import sys
 import tempfile
 from collections.abc import Sequence
+from pathlib import Path
 
 import greenlet
 import pytest
 
 from ci_perf.features.pytest_benchmarks.plugin import MeasuredCall, run_pytest
+from ci_perf.features.pytest_benchmarks.words import drop_missing_paths
 from ci_perf.model.metrics import find_own
 from ci_perf.workload import Context, Workload
 
@@ -28,9 +30,9 @@ class TestFailedError(Exception):
     __test__ = False
 
 
-def prepare(paths: Sequence[str]) -> None:
+def prepare(words: Sequence[str]) -> None:
     """Collect the tests of all launches that are forked. Raises TestFailedError."""
-    _PREPARED.append(_RunningTest(paths))
+    _PREPARED.append(_RunningTest(drop_missing_paths(words, Path())))
 
 
 def build(context: Context) -> Workload:
@@ -40,9 +42,12 @@ def build(context: Context) -> Workload:
     why it ``fails`` where it did when it was run once.
     """
     node = str(context.parameters["node"])
+    fails = str(context.parameters.get("fails", ""))
+    if fails and "::" not in node:  # the file cannot be imported, so it has no test
+        raise TestFailedError(f"{node}: {fails}")
     running = _PREPARED[0] if _PREPARED else _RunningTest([node])
     measured = running.begin(node)
-    if fails := str(context.parameters.get("fails", "")):
+    if fails:
         running.end(measured.call())
         raise TestFailedError(f"{node}: {fails}")
     call, run = measured.call, running.context.run

@@ -39,7 +39,9 @@ class Notes:
 
     def add(self, kind: NoteKind, name: str, value: str = "") -> None:
         """Write a note at once, because a child may be killed; the first value of a name counts."""
-        if (kind, name) in self._seen or len(self._seen) > _MOST_NOTES:
+        if len(self._seen) >= _MOST_NOTES:
+            kind, name = NoteKind.OBSTACLE, f"it uses more than {_MOST_NOTES:,} files and names"
+        if (kind, name) in self._seen:
             return
         # Bytes of a name that are no UTF-8 stay apart from other names, in what JSON can hold.
         encoded = (text.encode(errors="surrogateescape") for text in (name, value))
@@ -60,6 +62,4 @@ class Notes:
             notes[kind].setdefault(name, value)
         for (noted, _), (name, value) in self._seen.items():  # the file may have been out of reach
             notes[noted].setdefault(name, value)
-        if len(self._seen) > _MOST_NOTES:
-            notes[NoteKind.OBSTACLE][f"it uses more than {_MOST_NOTES:,} files and names"] = ""
         return notes

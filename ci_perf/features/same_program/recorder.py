@@ -39,7 +39,8 @@ class Recording:
         self._kernel: KernelWatch | None = None
         loaded = {name.partition(".")[0] for name in [*sys.modules]}
         for entry in map(os.path.abspath, [*sys.path]):
-            self._used.note(entry, NoteKind.EXISTS)
+            is_archive = os.path.isfile(entry)
+            self._used.note(entry, NoteKind.READ if is_archive else NoteKind.EXISTS)
             for name in sorted({*loaded, *_AT_START}):
                 self._used.note_search(entry, name)
         self._watch.start()

@@ -101,6 +101,8 @@ class Records:
         """Answer by a record that there is; "not_recorded" if only a new one could tell."""
         if self.base is None:
             return touch(workload, "asked", "everything was to be measured")
+        if workload.launch == "fork":
+            return touch(workload, "obstacle", "its launches are forked, which no record covers")
         if reason := self._find_other_settings(workload, machine, self.base):
             return touch(workload, "conditions", reason)
         obstacle, why = None, ""

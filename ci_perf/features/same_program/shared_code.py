@@ -6,6 +6,7 @@ the same on both sides: base and head would run the same code, and nothing would
 
 import importlib.machinery
 import json
+import os
 import re
 import resource
 import sys
@@ -38,7 +39,7 @@ class ForeignCodeError(Exception):
     """The process has imported code of the other side, or a copy of it."""
 
 
-# What was imported when it was last found to be right: a forked process inherits it.
+# The process that last found its imports to be right, and these: one forked of it inherits both.
 _CHECKED: list[object] = []
 
 
@@ -48,7 +49,7 @@ def check(todo: Task) -> None:
     Raises ForeignCodeError.
     """
     imported = [*sys.modules, *sys.path, _has_started_programs()]
-    if imported == _CHECKED:
+    if imported == _CHECKED[1:] and os.getpid() != _CHECKED[0]:
         return
     if other := _find_code_of_other_side(todo):
         raise ForeignCodeError(
@@ -75,7 +76,7 @@ def check(todo: Task) -> None:
             "side in `setup` of suite.toml (`python -m pip install --upgrade --target .deps .`), "
             "and name that folder in `python_path`"
         )
-    _CHECKED[:] = imported
+    _CHECKED[:] = [os.getpid(), *imported]
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,14 +161,18 @@ def _compare(
     best = max(folders, key=lambda each: counts[each])
     sources = [path for path in modules if not path.endswith(_COMPILED)]
     is_single = not any("/" in path for path in sources)
-    has_most = 2 * counts[best] > len(sources) and not (is_single and best not in _USUAL)
+    held = [path for path in sources if _find_file(own, path, folders)]
+    has_most = 2 * len(held) > len(sources) and not (is_single and best not in _USUAL)
     is_own, is_of_other = _is_below(origin, [own]), _is_below(origin, others)
     if not modules or not (has_most or is_own or is_of_other):
         return
+    # The package of the other side, of which this one has nothing: no file that a build has made.
+    is_unknown = is_of_other and not held
     files = dict(modules)
-    for top in {path.partition("/")[0] for path in modules} if counts[best] else ():
-        for source in (own / best / top).rglob("*"):
-            path = str(source.relative_to(own / best))
+    tops = {path.partition("/")[0] for path in modules}
+    for folder in (own / each for each in folders if counts[each]):
+        for source in (each for top in tops for each in (folder / top).rglob("*")):
+            path = str(source.relative_to(folder))
             if source.is_file() and (entry / path).is_file() and not path.endswith(_COMPILED):
                 files.setdefault(path, path)
     for path, name in sorted(files.items()):
@@ -180,7 +185,7 @@ def _compare(
         if is_build:
             is_another = bool(here) and not all(_are_equal(here, each) for each in there)
         else:
-            is_another = not _are_equal(here, entry / path) if here else bool(there or is_of_other)
+            is_another = not _are_equal(here, entry / path) if here else bool(there) or is_unknown
         yield CopiedFile(
             name,
             entry / path,

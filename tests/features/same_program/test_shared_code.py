@@ -263,3 +263,31 @@ def test_code_of_either_checkout_is_no_copy(tmp_path, imports):
     imports(base / "lib", "my_model/__init__.py", "x = 2")
 
     assert shared_code.find_copies(a_task(head, base)) == []
+
+
+def test_a_copy_whose_modules_come_from_several_folders_is_refused(tmp_path, site, imports):
+    root = tmp_path / "head"
+    modules = {"src": ("a", "b"), "python": ("c", "d")}
+    for folder, names in modules.items():
+        for name in names:
+            write(root / folder / f"my_model/{name}.py", "x = 1")
+            imports(site, f"my_model/{name}.py", "x = 1")
+    files = [f"my_model/{name}.py" for names in modules.values() for name in names]
+    installed(site, *files, origin=tmp_path / "app")
+    assert refusal(root) == ""
+
+    write(root / "python/my_model/d.py", "x = 2")
+
+    assert "my_model.d" in refusal(root)
+
+
+def test_a_file_that_a_build_of_the_head_has_made_is_no_code_of_the_head(tmp_path, site, imports):
+    base, head = tmp_path / "base", tmp_path / "head"
+    for root in (base, head):
+        write(root / "src/my_model/net.py", "x = 1")
+    for name in ("net", "net_pb2"):
+        imports(site, f"my_model/{name}.py", "x = 1")
+    installed(site, "my_model/net.py", "my_model/net_pb2.py", origin=head)
+
+    assert refusal(base, head) == ""
+    assert refusal(head, base) == ""
