@@ -15,7 +15,7 @@ from ci_perf.model.comparison import (
     is_of_workload,
     severity_of,
 )
-from ci_perf.model.metrics import Unit
+from ci_perf.model.metrics import Unit, find_own
 from ci_perf.report import (
     advice,
     cells,
@@ -161,13 +161,14 @@ def tell_scope(comparison: Comparison) -> Phrase:
 
 def _find_all(comparison: Comparison) -> dict[RowFinding, list[Phrase]]:
     """Name the workloads of which something is said, each by its worst row, step times first."""
-    findings: dict[RowFinding, dict[str, Phrase]] = {finding: {} for finding in RowFinding}
+    findings: dict[RowFinding, dict[object, Phrase]] = {finding: {} for finding in RowFinding}
     judged = {row.workload for row in comparison.rows if isinstance(row, Change)}
     rows = table_rows.worst_first(comparison.rows)
     for row in sorted(rows, key=lambda row: phrases.metric(row) != phrases.STEP_TIME):
         is_answered = severity_of(row) is Severity.NEW and row.workload in judged
         if not is_answered and (finding := _find(row, comparison)):
-            findings[finding].setdefault(row.workload, _name_size(row))
+            own = find_own([phrases.metric(row)])  # the user asked for each of these
+            findings[finding].setdefault((row.workload, *own), _name_size(row))
     return {finding: list(named.values()) for finding, named in findings.items()}
 
 

@@ -48,7 +48,7 @@ def test_a_file_that_differs_is_fetched_and_parsed(github):
 
     assert proof.find_difference(recorded(), same) is None
     assert said(other) == "src/net.py differs"
-    assert len(github.requests) == 8
+    assert len(github.requests) == 9
 
 
 def test_links_submodules_and_folders_are_told_apart(github):

@@ -22,12 +22,13 @@ def test_the_report_shows_utilisation_power_and_memory_of_each_card(
     assert f"| `w` | `{drivers.UUID}` | 97.0 % | 412 W | 30.0 GiB |" in report
 
 
-def test_what_the_driver_refuses_is_absent_in_the_report_with_its_answer(
+def test_what_the_driver_refuses_is_kept_and_decides_nothing_in_the_report(
     watch, worker_under_watch, driver
 ):
     driver.says(fail={"nvmlDeviceGetPowerUsage": drivers.NOT_SUPPORTED})
     with watch(drivers.UUID, environment=driver.environment) as watched:
         worker_under_watch().finished()
 
-    report = reported(watched.evidence())
-    assert f"No power of `{drivers.UUID}`: `Not Supported`" in report
+    evidence = watched.evidence()
+    assert "Not Supported" in evidence.gpus[0].absent.values()
+    assert "Not Supported" not in reported(evidence)
