@@ -5,6 +5,7 @@ import json
 import re
 import shlex
 import tomllib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -49,6 +50,7 @@ reads = "asv:{results}"
 """
 _ASV_RESULTS = re.compile(r'^\s*"results_dir":\s*"([^"]+)"', re.MULTILINE)
 _MOST_FILES, _MOST_NAMED = 1_000, 3
+_TESTS_NEED = ("pytest", "greenlet")
 _INSTALL = re.compile(r"^      install: .*\n", re.MULTILINE)
 
 
@@ -87,7 +89,8 @@ def write(directory: Path, *, action: str | None, device: str) -> FirstFiles:
         template = (suite.find_shipped("examples") / "workflows" / path.name).read_text("utf-8")
         text = template.replace("device: cuda", f"device: {device}")
         text = _USED.sub(rf"{used[1]}/\1@{used[2]}", text) if used else text
-        texts[path] = _INSTALL.sub(lambda _: _install(directory), text)
+        needed = (*_list_needed(directory), *_TESTS_NEED * ("pytest]]" in texts[SUITE]))
+        texts[path] = _INSTALL.sub(_render_install(needed).replace("\\", r"\\"), text)
     kept = [path for path in texts if _exists(directory / path)]
     for path, text in texts.items():
         if path not in kept:
@@ -138,19 +141,26 @@ def repository(folder: Path) -> Path | None:
     return next((f for f in (folder, *folder.parents) if (f / ".git").exists()), None)
 
 
-def _install(directory: Path) -> str:
-    """Return the input that says what a runner installs: what the project says that it needs."""
+def _list_needed(directory: Path) -> list[str]:
+    """Return the arguments of pip for what the project says that it needs."""
     if (directory / "requirements.txt").is_file():
-        return "      install: --requirement=requirements.txt\n"
+        return ["--requirement=requirements.txt"]
     path = directory / "pyproject.toml"
     if not path.is_file():
-        return ""
+        return []
     try:
         project = tomllib.loads(files.read_text(path)).get("project", {})
     except tomllib.TOMLDecodeError as error:
         raise InvalidFileError(f"{path}: expected TOML, found: {error}") from None
     needed = project.get("dependencies", []) if isinstance(project, dict) else []
-    lines = [f"        {package}\n" for package in needed if isinstance(package, str)]
+    return [package for package in needed if isinstance(package, str)]
+
+
+def _render_install(needed: Sequence[str]) -> str:
+    """Render the input that says what a runner installs; nothing if it needs nothing."""
+    if len(needed) == 1 and needed[0].startswith("--"):
+        return f"      install: {needed[0]}\n"
+    lines = [f"        {package}\n" for package in needed]
     return "".join(["      install: |\n", *lines]) if lines else ""
 
 

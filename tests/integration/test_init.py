@@ -202,6 +202,7 @@ def test_what_can_be_measured_as_it_is_is_named_and_commands_make_the_suite(tmp_
     assert "1. Make what workloads/suite.toml has found as short as it can be" in said
     assert not (tmp_path / EXAMPLE).exists()
     assert inputs(tmp_path)["device"] == "cpu"
+    assert inputs(tmp_path)["install"] == "pytest\ngreenlet\n"
     assert 'reads = "asv:.asv/results"\n' in (tmp_path / SUITE).read_text()
     (entries,) = suite.load(tmp_path / "workloads").suites.values()
     assert [tests.paths for tests in entries.pytest] == [("benchmarks/test_speed.py",)]
