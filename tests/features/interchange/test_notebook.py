@@ -32,10 +32,10 @@ def test_a_file_is_loaded_with_its_table_and_its_picture(tmp_path, document, sho
     ("text", "found"),
     [
         ('{"type": "baseline"}', "expected 'run' or 'comparison', found 'baseline'"),
-        ("{}", "missing required field type"),
+        ("{}", "expected the field"),
         ("[1]", "expected object, found array"),
         ("{", "expected a JSON document"),
-        ('{"type": "run"}', "missing required field"),
+        ('{"type": "run"}', "expected the field"),
         ('{"type": "run", "schema_version": 99}', "upgrade"),
     ],
 )
