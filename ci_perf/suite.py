@@ -442,11 +442,14 @@ def _limits(
     path: Path,
 ) -> Limits:
     spec = suite_file.suites[name]
-    default = defaults.default
+    default, of_tests = defaults.default, {**defaults.default, **policy.LIMITS_OF_TESTS}
     for where, table in (("$", suite_file.limits), (f"$.suites.{name}", spec.limits)):
-        default = _change_limits(default, table, f"{path}: {where}.limits")
+        default, of_tests = (
+            _change_limits(limits, table, f"{path}: {where}.limits")
+            for limits in (default, of_tests)
+        )
     return Limits(
-        default=default,
+        default=of_tests if spec.pytest else default,
         workloads={
             workload.id: _change_limits(
                 default, entry.limits, f"{path}: the limits of {workload.id}"

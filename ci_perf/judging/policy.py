@@ -267,6 +267,10 @@ _LIMITS = {
     # Fixed programs repeat within 1 to 2 % on a machine that is left alone.
     metrics.CANARY: Limit(relative=0.03),
 }
+# Tests that are forked of one process have the imports of all test files in their memory.
+LIMITS_OF_TESTS = {
+    metrics.HOST_RSS_PEAK.name: _noisy(PolicyKind.HOST_MEMORY, 16 * _MIB, gate=False)
+}
 
 
 def default_limits(machine: Machine | None = None) -> dict[str, Limit]:

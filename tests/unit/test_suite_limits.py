@@ -34,6 +34,19 @@ def test_a_limit_may_be_for_the_numerics_and_for_the_canaries(folder):
     assert found.limits.of("bert")["canary"] == Limit(relative=0.25)
 
 
+def test_memory_gates_tests_only_where_the_suite_says_so(folder):
+    """A forked test has the imports of all files; a workload beside it has its own."""
+    tests = (
+        "[[suites.smoke.pytest]]\npaths = ['tests']\n[[suites.smoke.workloads]]\nworkload = 'bert'"
+    )
+    limits = plan(folder, tests).limits
+    asked = plan(folder, f"limits.host_rss_peak_bytes.gate = true\n{tests}").limits
+
+    assert not limits.of("test_a")["host_rss_peak_bytes"].gate
+    assert limits.of("bert")["host_rss_peak_bytes"].gate
+    assert asked.of("test_a")["host_rss_peak_bytes"] == limits.of("bert")["host_rss_peak_bytes"]
+
+
 def test_a_limit_keeps_what_a_table_does_not_name(folder):
     table = "[limits]\nfirst_step_s = { limit = 0.5 }\nfingerprint = { limit = 0.01 }\n"
     found = plan(folder, table + "[[suites.smoke.workloads]]\nworkload = 'matmul'").limits.default

@@ -23,8 +23,6 @@ _WORKLOAD = Path(__file__).parent / "workload.py"
 _SUITE = """
 [suites.pytest]
 protocol = {{ processes = 1 }}
-# A forked test has the imports of all files in its memory.
-limits = {{ host_rss_peak_bytes = {{ gate = false }} }}
 [[suites.pytest.pytest]]
 paths = {paths}
 """
