@@ -78,7 +78,7 @@ def run(task: Task, run_process: RunProcess) -> Outcome:
             if isinstance(result, TaskFailure):
                 if result.exhausted is None:
                     result = _find_measured_before(folder, result)
-            else:
+            elif task.workload.launch != "fork":
                 program = _read_program(folder, task)
                 result = msgspec.structs.replace(result, program=program)
     except (OSError, CiPerfError) as error:

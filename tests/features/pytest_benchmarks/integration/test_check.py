@@ -164,12 +164,17 @@ def project(repository):
 def test_a_table_of_the_suite_collects_the_same_on_both_sides(project):
     write_pace(project, 0.003)
 
-    done, rows = checked(project, paths=[])
+    done, rows = checked(project, paths=[], CI_PERF_CHECK_ALL="0")
 
     assert done.code == ExitCode.REGRESSED, done.err
     blamed = {name for (name, metric), row in rows.items() if row["verdict"] == "regressed"}
     assert blamed == {"test_pace.test_sum.1", "test_pace.test_sum.3"}
     assert "in the base, and not measured in the head: test_old.test_old" in done.err
+    run = json.loads((project.root.parent / "run.json").read_text())
+    assert {each["detail"] for each in run["touched"]} == {
+        "its launches are forked, which no record covers"
+    }
+    assert run["programs"] == []
 
 
 def test_tests_of_a_suite_are_listed_run_and_accepted(project):
