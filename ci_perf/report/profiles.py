@@ -121,22 +121,22 @@ def losses(runs: Sequence[tuple[str, Run]]) -> Page:
 
     `runs` are pairs of a word for the headings, empty for a single run, and the run.
     """
-    columns: dict[str, dict[str, dict[str, tuple[float, ...]]]] = {}
+    columns: dict[str, dict[str, list[tuple[str, tuple[float, ...]]]]] = {}
     without: dict[str, None] = {}
     for side, run in runs:
         for workload in run.measured:
             name, _, variant = workload.workload.partition(".")
             if noted := workload.processes[0].fingerprint.losses:
                 heading = " ".join(filter(None, (variant or name, side)))
-                columns.setdefault(name, {}).setdefault(variant, {})[heading] = noted
+                columns.setdefault(name, {}).setdefault(variant, []).append((heading, noted))
             else:
                 without[workload.workload] = None
     page: list[Block] = [(_LOSSES_INTRODUCTION,)]
     for name, variants in columns.items():
-        every = {heading: noted for sides in variants.values() for heading, noted in sides.items()}
-        steps = enumerate(itertools.zip_longest(*every.values()), start=1)
+        every = list(itertools.chain(*variants.values()))
+        steps = enumerate(itertools.zip_longest(*(noted for _, noted in every)), start=1)
         rows = [(Words(f"{number}"), *map(_show_loss, row)) for number, row in steps]
-        page += [(name,), Table(("step", *every), rows)]
+        page += [(name,), Table(("step", *(heading for heading, _ in every)), rows)]
     if without:
         page.append((Words("Without a loss: "), *phrases.join_phrases((name,) for name in without)))
     return page

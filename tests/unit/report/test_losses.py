@@ -44,3 +44,10 @@ def test_each_workload_file_has_a_table_and_one_without_losses_is_named():
     assert "`mlp`\n\n| step | optimizer=sgd |" in text
     assert "`vit`\n\n| step | vit |" in text
     assert text.endswith("Without a loss: `matmul`\n")
+
+
+def test_runs_of_one_name_keep_a_column_each():
+    headings, _, first, *_ = cells(("a", a_run(ADAM)), ("a", a_run(a_training("adam", 3.5))))
+
+    assert headings == ["step", "optimizer=adam a", "optimizer=adam a"]
+    assert first == ["1", "2.50000", "3.50000"]
