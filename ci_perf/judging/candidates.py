@@ -62,7 +62,7 @@ class Candidate:
     trimmed: bool = False
     has_other_tasks: bool = False
     has_other_packages: bool = False
-    scale: float = 1.0
+    scale: float | None = None
 
     @property
     def is_noisy(self) -> bool:
@@ -98,6 +98,7 @@ class Candidate:
     @property
     def policy(self) -> Policy:
         """What counts as a change of a noisy metric; of one that `as_costs` has made."""
+        assert self.scale is not None
         return policy_under(self.metric, self.limit, self.scale)
 
     def as_costs(self) -> "Candidate":
