@@ -2,10 +2,12 @@
 
 import contextlib
 
+import msgspec
 import pytest
 
 from ci_perf.launch.local import LocalLauncher
 from tests.launches import HEAD, a_task, failure_of, result_of
+from tests.processes import is_alive
 
 PREPARED = f"""{HEAD}
 import os, pathlib
@@ -99,3 +101,47 @@ def test_a_server_ends_with_its_launcher(workload):
         assert server._process.poll() is None
 
     assert server._process.returncode is not None
+
+
+def test_other_tests_to_collect_have_a_server_of_their_own(launcher, workload):
+    for words in (("p",), ("q",)):
+        task = forked(workload)
+        fields = msgspec.structs.replace(task.workload, collects=words)
+        result_of(launcher.launch(msgspec.structs.replace(task, workload=fields)))
+
+    assert (workload.parent / "prepared").read_text() == "pq"
+
+
+def test_a_server_that_has_ended_is_replaced(launcher, workload):
+    result_of(launcher.launch(forked(workload)))
+    (server,) = launcher._servers.values()
+    server._process.kill()
+    server._process.wait()
+
+    result_of(launcher.launch(forked(workload)))
+
+    assert (workload.parent / "prepared").read_text() == "pp"
+
+
+def test_imports_that_take_too_long_fork_nothing(launcher, workload):
+    workload.write_text(f"{PREPARED}\nimport time\ntime.sleep(60)\n")
+    task = a_task(
+        workload,
+        workload={"launch": "fork", "collects": ("p",)},
+        protocol={"monitor_hz": 0, "timeout_s": 1.0},
+    )
+
+    failure = failure_of(launcher.launch(task))
+
+    assert "no result within the time limit" in failure.reason
+    assert not (workload.parent / "prepared").exists()
+
+
+def test_nothing_is_left_of_what_the_imports_have_started(workload):
+    starts = "import subprocess\nchild = subprocess.Popen(['sleep', '60'], start_new_session=True)"
+    workload.write_text(f"{PREPARED}\n{starts}\npathlib.Path('pid').write_text(str(child.pid))\n")
+    with contextlib.closing(LocalLauncher(workload.parent)) as launcher:
+        result_of(launcher.launch(forked(workload)))
+        assert is_alive(int((workload.parent / "pid").read_text()))
+
+    assert not is_alive(int((workload.parent / "pid").read_text()))
