@@ -9,6 +9,7 @@ from ci_perf.judging import signs
 from ci_perf.judging.policy import default_limits
 from ci_perf.model.comparison import Signs, Verdict
 from ci_perf.model.suite import Limit, Limits
+from tests.comparisons import a_change
 from tests.histories import (
     HISTORY,
     SLOWER,
@@ -291,3 +292,19 @@ def test_a_history_counts_for_nothing_where_the_machine_has_moved():
 
     assert said(comparison) == (Verdict.INCONCLUSIVE, "spread")
     assert comparison.exit_code == ExitCode.OK
+
+
+@pytest.mark.parametrize(
+    ("ratio", "drift", "contradicts"),
+    [
+        (0.8, 1.2, True),
+        (1.2, 0.8, True),
+        (0.8, 0.9, False),
+        (0.8, 1.001, False),
+        (0.8, None, False),
+    ],
+)
+def test_pairs_against_a_history_that_moved_the_other_way_contradict_it(ratio, drift, contradicts):
+    row = a_change("mlp", Verdict.IMPROVED, ratio=ratio, drift=drift, pairs=6)
+
+    assert signs.contradicts_history(row) is contradicts

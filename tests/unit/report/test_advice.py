@@ -261,3 +261,39 @@ def test_a_suite_may_be_called_samples():
     (step,) = steps(a_change("a", Verdict.REGRESSED, ratio=1.2), suite="samples")
 
     assert "ci-perf accept" in step
+
+
+@pytest.mark.parametrize("drifts", [(1.06,), (1.06, 0.94)], ids=["one", "opposite"])
+def test_suspects_that_chance_may_have_moved_ask_for_no_new_baseline(drifts):
+    rows = [a_cleared(f"w{number}", drift) for number, drift in enumerate(drifts)]
+
+    assert not any("Refresh the baseline" in step for step in steps(*rows))
+
+
+def test_samples_have_no_baseline_to_refresh():
+    cleared = [a_cleared("a", 1.06), a_cleared("b", 1.05)]
+
+    assert steps(*cleared, suite="samples", head=a_side(run="")) == []
+
+
+@pytest.mark.parametrize("suite", ["smoke", "builtin:pytest"])
+def test_a_new_workload_whose_base_fails_is_told_to_mend_the_base(suite):
+    row = an_uncompared("tests-a", Verdict.NEW, code="new", note="ImportError: no kernels")
+    (step,) = steps(row, suite=suite)
+
+    assert step.startswith("Not decided, because the base could not be launched: tests-a")
+    assert "setup = " in step
+
+
+def test_a_program_that_no_record_proves_is_launched_with_all():
+    row = an_uncompared("mlp", Verdict.INCONCLUSIVE, code="unproven_program")
+    (step,) = steps(row)
+
+    assert step.endswith("Launch both: add --all to the check.")
+
+
+def test_the_first_of_several_reasons_names_its_workload():
+    rows = [an_undecided(name, code="base_failed", note=f"boom {name}") for name in ("a", "b")]
+    (step,) = steps(*rows)
+
+    assert "a, b (a: boom a)" in step
