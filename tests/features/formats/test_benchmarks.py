@@ -136,9 +136,9 @@ def test_a_row_that_asv_did_not_write_is_refused(row, expected, write_row):
     ],
 )
 def test_a_benchmark_of_asv_that_failed_keeps_its_name(row, name, write_row):
-    found = benchmarks.read_asv(write_row(row))
+    readings = benchmarks.read_asv(write_row(row))
 
-    assert found[name] == WrittenNumbers(failure="the benchmark failed")
+    assert readings[name] == WrittenNumbers(failure="the benchmark failed")
 
 
 def test_another_version_of_asv_is_refused(write):
@@ -204,10 +204,10 @@ def test_google_benchmark_with_aggregates_alone_has_the_median():
 
 
 def test_an_error_of_google_benchmark_keeps_its_name():
-    found = benchmarks.read_google_benchmark(FILES / "google-benchmark-1.9.5-error.json")
+    readings = benchmarks.read_google_benchmark(FILES / "google-benchmark-1.9.5-error.json")
 
-    assert found["broken"].failure.startswith("no device")
-    assert found["broken"].values == ()
+    assert readings["broken"].failure.startswith("no device")
+    assert readings["broken"].values == ()
 
 
 def test_a_skipped_google_benchmark_is_left_out(write):

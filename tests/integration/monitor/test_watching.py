@@ -32,8 +32,8 @@ def seen(watch, worker_under_watch, driver):
 
 def codes(evidence, world_size=1):
     """Reasons that are not about the host, which tests cannot keep quiet."""
-    found = distrust.distrust_process("w", evidence, world_size)
-    return [r.code for r in found if r.code not in {"host_pressure", "memory_pressure"}]
+    reasons = distrust.distrust_process("w", evidence, world_size)
+    return [r.code for r in reasons if r.code not in {"host_pressure", "memory_pressure"}]
 
 
 # --- what is seen

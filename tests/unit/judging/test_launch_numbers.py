@@ -121,19 +121,19 @@ def test_a_first_step_that_compiles_is_another_metric_than_one_that_does_not(
     graphs, cache, expected
 ):
     process = a_process(step_s=0.5, first_step_s=30.0, graphs=graphs, cache=cache)
-    found = launch_numbers.find_own_numbers(process)
+    numbers = launch_numbers.find_own_numbers(process)
 
     names = {"first_step_s", "compile_cold_s", "compile_warm_s"}
-    assert {name: found[name] for name in names & found.keys()} == expected
+    assert {name: numbers[name] for name in names & numbers.keys()} == expected
 
 
 def test_the_first_run_of_a_command_says_nothing_of_its_compilation():
     compiled = a_process(step_s=0.5, first_step_s=30.0, graphs=2)
     fresh = msgspec.structs.replace(compiled, warmup=Warmup(steps=0, stopped="stable"))
-    found = launch_numbers.find_own_numbers(fresh)
+    numbers = launch_numbers.find_own_numbers(fresh)
 
-    assert "compile_cold_s" not in found
-    assert found["first_step_s"] == 30.0
+    assert "compile_cold_s" not in numbers
+    assert numbers["first_step_s"] == 30.0
 
 
 def test_a_first_step_shorter_than_the_others_took_no_time_to_compile():
@@ -144,10 +144,10 @@ def test_a_first_step_shorter_than_the_others_took_no_time_to_compile():
 
 def test_the_device_and_the_host_have_their_parts_of_the_step():
     timed = {"device_s": (3e-3,) * 5, "issue_s": (1e-3,) * 5}
-    found = launch_numbers.find_own_numbers(a_process(step_s=4e-3, timed=timed))
+    numbers = launch_numbers.find_own_numbers(a_process(step_s=4e-3, timed=timed))
 
-    assert found["device_time_s"] == 3e-3
-    assert found["host_overhead"] == 0.25
+    assert numbers["device_time_s"] == 3e-3
+    assert numbers["host_overhead"] == 0.25
 
 
 def test_phases_become_shares_of_the_step_in_which_they_were_seen():
@@ -158,10 +158,10 @@ def test_phases_become_shares_of_the_step_in_which_they_were_seen():
             "h2d": StepPhase(host_s=0.009, device_s=0.001),
         },
     )
-    found = launch_numbers.find_own_numbers(a_process(step_s=99.0, step_phases=phases))
+    numbers = launch_numbers.find_own_numbers(a_process(step_s=99.0, step_phases=phases))
 
-    assert found["data_wait"] == pytest.approx(0.4)
-    assert found["h2d"] == pytest.approx(0.1)
+    assert numbers["data_wait"] == pytest.approx(0.4)
+    assert numbers["h2d"] == pytest.approx(0.1)
 
 
 def test_a_copy_without_a_device_clock_is_timed_by_the_host():
@@ -199,10 +199,10 @@ def test_energy_that_is_not_known_of_the_whole_region_is_absent(evidence):
 
 
 def test_a_gpu_has_the_mean_of_its_clock_and_use():
-    found = launch_numbers.find_own_numbers(a_process(evidence=an_evidence(a_gpu_evidence())))
+    numbers = launch_numbers.find_own_numbers(a_process(evidence=an_evidence(a_gpu_evidence())))
 
-    assert found["sm_clock_mhz"] == pytest.approx(1980.0)
-    assert found["gpu_util"] == pytest.approx(0.95)
+    assert numbers["sm_clock_mhz"] == pytest.approx(1980.0)
+    assert numbers["gpu_util"] == pytest.approx(0.95)
 
 
 def test_the_share_of_the_peak_is_that_of_the_precision_in_use():
@@ -239,10 +239,10 @@ def test_counts_and_device_memory_are_taken_as_they_are():
     work = Work(operators=42, flops=None, parameters=None, absent="no formula")
     device = a_device_memory(peak_reserved_bytes=None)
     process = msgspec.structs.replace(a_process(device=device), work=work)
-    found = launch_numbers.find_own_numbers(process)
+    numbers = launch_numbers.find_own_numbers(process)
 
-    assert (found["operators"], found["peak_active_bytes"]) == (42.0, MIB)
-    assert not {"flops", "peak_reserved_bytes"} & found.keys()
+    assert (numbers["operators"], numbers["peak_active_bytes"]) == (42.0, MIB)
+    assert not {"flops", "peak_reserved_bytes"} & numbers.keys()
 
 
 def test_scaling_compares_each_process_with_the_single_one_of_the_same_turn():

@@ -35,31 +35,31 @@ def heavy_tailed(seed, *, size=0.0, pairs=MOST_PAIRS):
 def test_mean_and_error_are_those_of_scipy(pairs):
     values = heavy_tailed(pairs, pairs=pairs)
 
-    found = variability.trim_mean(values, TRIMMED)
+    centre = variability.trim_mean(values, TRIMMED)
 
-    assert found.mean == pytest.approx(stats.trim_mean(values, TRIMMED))
+    assert centre.mean == pytest.approx(stats.trim_mean(values, TRIMMED))
     # Yuen's test of two samples that are spread alike, each with this error.
     other = [value + 0.01 for value in values]
     by_scipy = stats.ttest_ind(other, values, equal_var=False, trim=TRIMMED)
-    assert (2 * found.variance / pairs) ** 0.5 == pytest.approx(0.01 / by_scipy.statistic)
-    assert 2 * found.df == pytest.approx(by_scipy.df)
+    assert (2 * centre.variance / pairs) ** 0.5 == pytest.approx(0.01 / by_scipy.statistic)
+    assert 2 * centre.df == pytest.approx(by_scipy.df)
 
 
 @pytest.mark.parametrize("values", [[1.0], [1.0, 3.0], [1.0, 2.0, 4.0, 9.0]])
 def test_of_four_values_none_is_left_out(values):
-    found = variability.trim_mean(values, TRIMMED)
+    centre = variability.trim_mean(values, TRIMMED)
 
-    assert found == variability.trim_mean(values, 0.0)
-    assert found.mean == statistics.fmean(values)
+    assert centre == variability.trim_mean(values, 0.0)
+    assert centre.mean == statistics.fmean(values)
 
 
 def test_without_a_share_it_is_the_mean_and_the_variance():
     values = heavy_tailed(1)
-    found = variability.trim_mean(values, 0.0)
+    centre = variability.trim_mean(values, 0.0)
 
-    assert found.mean == pytest.approx(np.mean(values))
-    assert found.variance == pytest.approx(np.var(values, ddof=1))
-    assert found.df == MOST_PAIRS - 1
+    assert centre.mean == pytest.approx(np.mean(values))
+    assert centre.variance == pytest.approx(np.var(values, ddof=1))
+    assert centre.df == MOST_PAIRS - 1
 
 
 def test_what_the_looks_spend_adds_up_to_beta():

@@ -9,22 +9,22 @@ from ci_perf.model.suite import Protocol
 def test_the_allocator_is_fixed_under_both_of_its_names(tmp_path):
     ours = {"PYTORCH_CUDA_ALLOC_CONF": "backend:cudaMallocAsync"}
 
-    found = child_environment.build_task_environment(
+    environment = child_environment.build_task_environment(
         ours, Protocol(allocator="max_split_size_mb:64"), tmp_path
     )
 
-    assert found["PYTORCH_CUDA_ALLOC_CONF"] == "max_split_size_mb:64"
-    assert found["PYTORCH_ALLOC_CONF"] == "max_split_size_mb:64"
+    assert environment["PYTORCH_CUDA_ALLOC_CONF"] == "max_split_size_mb:64"
+    assert environment["PYTORCH_ALLOC_CONF"] == "max_split_size_mb:64"
 
 
 def test_what_the_user_set_reaches_the_child_and_tokens_do_not(tmp_path):
     ours = {"CUDA_VISIBLE_DEVICES": "1", "GITHUB_TOKEN": "t", "OMP_NUM_THREADS": "64"}
 
-    found = child_environment.build_task_environment(ours, Protocol(threads=2), tmp_path)
+    environment = child_environment.build_task_environment(ours, Protocol(threads=2), tmp_path)
 
-    assert found["CUDA_VISIBLE_DEVICES"] == "1"
-    assert found["OMP_NUM_THREADS"] == "2"
-    assert "GITHUB_TOKEN" not in found
+    assert environment["CUDA_VISIBLE_DEVICES"] == "1"
+    assert environment["OMP_NUM_THREADS"] == "2"
+    assert "GITHUB_TOKEN" not in environment
 
 
 @pytest.mark.parametrize("name", ["GH_ENTERPRISE_TOKEN", "GITHUB_ENTERPRISE_TOKEN"])

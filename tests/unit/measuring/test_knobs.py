@@ -44,10 +44,10 @@ def test_variables_that_choose_kernels_are_written_down(monkeypatch):
         monkeypatch.setenv(name, value)
     monkeypatch.delenv("LD_PRELOAD", raising=False)
 
-    found = knobs.read_knobs()
+    values = knobs.read_knobs()
 
-    assert chosen.items() <= found.items()
-    assert "LD_PRELOAD" not in found
+    assert chosen.items() <= values.items()
+    assert "LD_PRELOAD" not in values
 
 
 @pytest.mark.parametrize(

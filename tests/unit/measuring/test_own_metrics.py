@@ -191,9 +191,12 @@ def test_numbers_of_no_known_kind_need_a_table(tmp_path):
 
 def test_a_benchmark_that_failed_fails_the_launch(tmp_path, monkeypatch):
     """Even where another one has numbers."""
-    found = {"a": WrittenNumbers(values=(1.0,), kind="time"), "b": WrittenNumbers(failure="no GPU")}
+    readings = {
+        "a": WrittenNumbers(values=(1.0,), kind="time"),
+        "b": WrittenNumbers(failure="no GPU"),
+    }
     monkeypatch.setattr(hooks, "find_formats", lambda: {"lines": "here:read"})
-    monkeypatch.setattr(hooks, "load", lambda _: lambda _: found)
+    monkeypatch.setattr(hooks, "load", lambda _: lambda _: readings)
     (tmp_path / "output").write_text("")
 
     with pytest.raises(ValueError, match=r"\{output\}: b: expected numbers, found: no GPU"):

@@ -43,6 +43,6 @@ def test_a_pyproject_counts_where_it_asks_for_other_packages(forked, after, is_n
     else:
         (forked.root / "pyproject.toml").write_text(after)
 
-    found = sources.list_dependencies(merge_base.find(forked.root, "main"))
+    dependencies = sources.list_dependencies(merge_base.find(forked.root, "main"))
 
-    assert found == (("pyproject.toml",) if is_named else ())
+    assert dependencies == (("pyproject.toml",) if is_named else ())

@@ -217,9 +217,9 @@ def test_what_is_exact_may_be_zero():
 
 def test_several_files_of_the_head_are_launches_of_one_session():
     heads = [a_reading("torch", "day1"), a_reading("torch", "head")]
-    found = importers.merge([a_reading("torch", "day2")], heads).samples
+    samples = importers.merge([a_reading("torch", "day2")], heads).samples
 
-    assert [len(one.head) for one in found.workloads] == [2, 2]
+    assert [len(one.head) for one in samples.workloads] == [2, 2]
 
 
 def test_launches_of_files_in_turns_are_paired_in_order():
@@ -227,17 +227,17 @@ def test_launches_of_files_in_turns_are_paired_in_order():
         (named("f", step_s=1.0), named("f", step_s=2.0)),
         (named("f", step_s=3.0), named("f", step_s=4.0)),
     ]
-    (found,) = importers.merge([], [], pairs).samples.workloads
+    (workload,) = importers.merge([], [], pairs).samples.workloads
 
-    assert found.pairs == (((1.0,), (2.0,)), ((3.0,), (4.0,)))
-    assert (found.history, found.head) == ((), ())
+    assert workload.pairs == (((1.0,), (2.0,)), ((3.0,), (4.0,)))
+    assert (workload.history, workload.head) == ((), ())
 
 
 def test_a_benchmark_that_the_head_lacks_stays_a_workload():
     head = a_reading("torch", "head", lambda data: data[:1])
-    found = importers.merge([a_reading("torch", "day1")], [head]).samples
+    samples = importers.merge([a_reading("torch", "day1")], [head]).samples
 
-    assert [(one.workload, len(one.head)) for one in found.workloads] == [
+    assert [(one.workload, len(one.head)) for one in samples.workloads] == [
         ("matmul.64x64", 1),
         ("relu", 0),
     ]
@@ -253,8 +253,8 @@ def failed_on(side):
 
     tool = "google-benchmark"
     days = [a_reading(tool, f"day{day}", fail if side == "base" else None) for day in (1, 2, 3)]
-    found = importers.merge(days, [a_reading(tool, "head", fail if side == "head" else None)])
-    rows = judge.judge(found.samples, failed=found.failed, base="days", head="head").rows
+    merged = importers.merge(days, [a_reading(tool, "head", fail if side == "head" else None)])
+    rows = judge.judge(merged.samples, failed=merged.failed, base="days", head="head").rows
     return {row.workload: row for row in rows}
 
 
@@ -275,9 +275,9 @@ def test_any_format_of_reads_is_judged(tmp_path):
     path = tmp_path / "fine.json"
     command = {"command": "train", "times": [1.0, 1.1]}
     path.write_text(json.dumps({"results": [command]}))
-    (found,) = importers.read("hyperfine", path).benchmarks
+    (benchmark,) = importers.read("hyperfine", path).benchmarks
 
-    assert (found.name, found.launches) == ("train", ((1.0, 1.1),))
+    assert (benchmark.name, benchmark.launches) == ("train", ((1.0, 1.1),))
 
 
 def named(*names, step_s=1.0):
