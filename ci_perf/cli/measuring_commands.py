@@ -170,7 +170,7 @@ def check_command(
 )
 @click.option("--json", is_flag=True, help="Print the whole plan, or answer, as JSON.")
 def list_command(*, measuring: dict[str, Any], against: str | None, json: bool) -> None:
-    """Show the workloads of a suite, without importing them.
+    """Show the workloads of a suite, without importing them; pytest imports its tests.
 
     With --against, it uses records of earlier checks and measures nothing. A workload without a
     record is "not recorded": the next `ci-perf check --against` records it.

@@ -54,7 +54,7 @@ T = TypeVar("T", bound=msgspec.Struct)
 
 
 class LocalLauncher(TaskLauncher):
-    """Each task is a fresh Python process in a session of its own."""
+    """Each task is a process in a session of its own: fresh, or forked where a task says so."""
 
     def __init__(
         self,
