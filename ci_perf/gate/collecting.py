@@ -21,7 +21,8 @@ def refuse_tests(plan: Plan) -> None:
     if plan.tests:
         raise UsageError(
             f"suite {plan.suite!r}: expected workloads and commands, found tests of "
-            f"{plan.tests[0].id}. Only `run`, `check`, and `list` without --against take tests; name another suite"
+            f"{plan.tests[0].id}. Only `run`, `check`, and `list` without --against take tests; "
+            "name another suite"
         )
 
 
