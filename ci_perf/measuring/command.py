@@ -60,6 +60,8 @@ def build(context: Context) -> Workload:
         own=OwnMetrics(reads, str(parameters.get("metrics", ""))) if reads else None,
         server=_start_server(spell("server"), spell("ready"), float(parameters.get("ready_s", 0))),
     )
+    if program.server is not None:
+        program.run()  # it is a new one in each launch, and the first load warms it up
     return Workload(
         step=program.run,
         item_unit="run" if not program.metric else "step",

@@ -2,6 +2,7 @@
 
 import contextlib
 import gc
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,7 +34,7 @@ from ci_perf.measuring.monitor import Marks
 from ci_perf.measuring.step_phases import Watcher
 from ci_perf.model import metrics
 from ci_perf.model.base import Scalar
-from ci_perf.model.process import Phase, Process, Warmup, Work, WorkerResult
+from ci_perf.model.process import Fingerprint, Phase, Process, Warmup, Work, WorkerResult
 from ci_perf.model.suite import PlannedWorkload
 from ci_perf.model.task import Task
 from ci_perf.workload import Context, Workload
@@ -93,12 +94,19 @@ def go_through(
         workload = loaded.build(context)
         counters.keep_all_compile_records()
         here = stopwatch.device = _wrap_device(here, workload)
+    # The launches before have filled the caches of its files.
+    is_warm = workload.is_fresh and todo.index > 0
     with stopwatch.phase(Phase.FIRST_STEP):
-        first_step_s = group.maximum(here.time_block(workload.step, 1).step_s)
-    with stopwatch.phase(Phase.FINGERPRINT):
-        numbers = fingerprint.take(
-            workload, here, protocol.fingerprint_steps, left.before_timing(group)
-        )
+        first_step_s = math.inf
+        if not is_warm:
+            first_step_s = group.maximum(here.time_block(workload.step, 1).step_s)
+
+    def take_fingerprint() -> Fingerprint:
+        with stopwatch.phase(Phase.FINGERPRINT):
+            refusal = left.before_timing(group)
+            return fingerprint.take(workload, here, protocol.fingerprint_steps, refusal)
+
+    numbers = Fingerprint() if is_warm else take_fingerprint()
     with stopwatch.phase(Phase.WARMUP):
         if workload.is_fresh:
             warmup, step_s = Warmup(steps=0, stopped="stable"), first_step_s
@@ -128,6 +136,9 @@ def go_through(
             is_fresh=workload.is_fresh,
         )
         marks.end()
+    if is_warm:
+        first_step_s = step_s = timed.block_s[0]
+        numbers = take_fingerprint()
     process = Process(
         index=todo.index,
         phases=stopwatch.times(first_step_s),

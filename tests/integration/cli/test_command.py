@@ -168,3 +168,26 @@ def test_a_loop_that_ends_too_early_is_no_measurement(repository):
     assert done.code == ExitCode.NO_ANSWER, done.err
     assert rows[""]["verdict"] == "failed"
     assert "expected 70 steps of its loop, found 5" in done.err
+
+
+def test_only_the_first_launch_runs_the_command_once_more(tmp_path):
+    """Its files are in the caches of the machine after it."""
+    project = Project(tmp_path)
+    (tmp_path / "workloads").mkdir()
+    (tmp_path / "workloads/suite.toml").write_text(
+        f"""
+schema_version = 1
+[suites.x]
+device = "cpu"
+protocol = {{ processes = 2 }}
+[[suites.x.commands]]
+name = "appends"
+protocol = {{ timed_max_s = 0.01 }}
+command = "{sys.executable} -c 'open(\\"runs\\", \\"a\\").write(\\"x\\")'"
+"""
+    )
+
+    done = project.run("run", "--suite", "x", "--wait", "0s", "-o", "../run.json")
+
+    assert done.code == ExitCode.OK, done.err
+    assert (tmp_path / "runs").read_text() == "xxx"
