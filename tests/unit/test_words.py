@@ -39,7 +39,7 @@ def test_what_is_counted():
 # Lower a limit when you have rewritten a document.
 @pytest.mark.parametrize(
     ("pattern", "most"),
-    [(NEGATIONS, 7.2), (CLAUSES, 1.0), (SEMICOLONS, 0.3)],
+    [(NEGATIONS, 5.2), (CLAUSES, 1.0), (SEMICOLONS, 0.3)],
     ids=["negations", "clauses of what, where and who", "semicolons"],
 )
 def test_readme_and_docs_are_as_easy_to_read_as_before(pattern, most):
@@ -50,4 +50,4 @@ def test_readme_and_docs_are_as_easy_to_read_as_before(pattern, most):
 
 # The goal is 25,000.
 def test_readme_and_docs_are_no_longer_than_before():
-    assert sum(len(path.read_text(encoding="utf-8").split()) for path in DOCUMENTS) <= 27_700
+    assert sum(len(path.read_text(encoding="utf-8").split()) for path in DOCUMENTS) <= 27_100
