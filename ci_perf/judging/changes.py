@@ -24,20 +24,18 @@ _UNPROVEN = frozenset({Verdict.INCONCLUSIVE, Verdict.LIKELY_SLOWER})
 def doubt_history(candidates: Iterable[Candidate]) -> list[Candidate]:
     """Mark the step times of each workload of which a count has grown: it does more work."""
     asked = list(candidates)
-    grown = {each.workload for each in asked if _has_grown(each)}
+    grown = {
+        each.workload
+        for each in asked
+        if each.metric.kind is Kind.COUNT and each.history and each.head
+        if compare_ranges(each, each.history.current, each.head).verdict is Verdict.REGRESSED
+    }
     return [
         replace(each, does_more=not each.is_accepted)
         if each.workload in grown and each.metric.name in signs.SLOWED
         else each
         for each in asked
     ]
-
-
-def _has_grown(candidate: Candidate) -> bool:
-    if candidate.metric.kind is not Kind.COUNT or not (candidate.history and candidate.head):
-        return False
-    change = compare_ranges(candidate, candidate.history.current, candidate.head)
-    return change.verdict is Verdict.REGRESSED
 
 
 def judge(
@@ -287,15 +285,10 @@ def open_workloads(judgements: Sequence[Judgement]) -> dict[str, float]:
     pairs: dict[str, float] = {}
     for judgement in judgements:
         if judgement.is_open:
-            name = judgement.candidate.workload
-            sizes[name] = max(_size_in_limits(judgement), sizes.get(name, -math.inf))
+            name, change = judgement.candidate.workload, judgement.change
+            size = 0.0  # where nothing is known, or ranges have answered
+            if change and change.ratio is not None and judgement.candidate.is_noisy:
+                size = (change.ratio - 1) / change.limit
+            sizes[name] = max(size, sizes.get(name, -math.inf))
             pairs[name] = max(judgement.expected_pairs, pairs.get(name, 0.0))
     return {name: pairs[name] for name in sorted(sizes, key=lambda n: sizes[n], reverse=True)}
-
-
-def _size_in_limits(judgement: Judgement) -> float:
-    """Return how much worse it is: 0 where nothing is known, or where ranges have answered."""
-    change = judgement.change
-    if change is None or change.ratio is None or not judgement.candidate.is_noisy:
-        return 0.0
-    return (change.ratio - 1) / change.limit
