@@ -15,7 +15,7 @@ from ci_perf.features.explain.session import Explaining
 from ci_perf.features.same_program.records import Records
 from ci_perf.features.same_program.session import SessionPrograms
 from ci_perf.judging.earlier_checks import Before
-from ci_perf.launch import Launcher
+from ci_perf.launch.run_task import Launcher
 from ci_perf.measuring import distrust
 from ci_perf.model import run as runs
 from ci_perf.model.baseline import Calibration

@@ -18,7 +18,7 @@ import msgspec
 from ci_perf.judging import launch_numbers, suite_rules
 from ci_perf.judging.earlier_checks import Before
 from ci_perf.judging.policy import MOST_PAIRS
-from ci_perf.launch import Outcome, memory_check
+from ci_perf.launch import Outcome
 from ci_perf.model.process import Phase, WorkerResult
 from ci_perf.model.run import Interleaved, Pair, Paired, Run
 from ci_perf.model.suite import Plan, PlannedWorkload
@@ -321,9 +321,8 @@ class Interleaving:
         if self._runner.device != "cpu" or has_server or not base.may_be_resident:
             return False
         head = self._runner.results(base.workload.id)[0]
-        sides = (base.warmed_up or head, head)
-        peaks = [memory_check.peak_of(result.process.memory) for result in sides]
-        return not self._checks.memory(base.workload, peaks)
+        needed = [side.process.memory for side in (base.warmed_up or head, head)]
+        return self._checks.has_room(base.workload, needed)
 
 
 def _incomparable(checkout: Checkout, plan: Plan) -> dict[str, str]:

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Literal
 
 from ci_perf.features.explain.model import StepProfile
-from ci_perf.launch import Launcher, Outcome, ignore, memory_check
+from ci_perf.launch import Outcome, ignore, memory_check
+from ci_perf.launch.run_task import Launcher
 from ci_perf.measuring import distrust
 from ci_perf.model import run as runs
-from ci_perf.model.process import WorkerResult
+from ci_perf.model.process import Memory, WorkerResult
 from ci_perf.model.suite import Plan, PlannedWorkload
 from ci_perf.model.task import MachineDescription, Task, TaskFailure
 from ci_perf.model.validity import Canary, Evidence, Reason
@@ -37,16 +38,15 @@ _LOOKS = 4
 class MachineChecks:
     """How a session asks whether the machine is fit to measure on.
 
-    `host` returns what speaks against the host; `memory` why two processes with these peaks cannot
-    be resident at once; `every_s` is how often to look while others use the machine. Canaries stand
-    between two rounds if the last ones were asked `canaries_every_s` ago or earlier, and after the
-    last round if the first ones were. `at_once` is how many processes may import at once.
+    `host` returns what speaks against the host; `has_room` whether two processes that have needed
+    so much memory can be resident at once; `every_s` is how often to look while others use the
+    machine. Canaries stand between two rounds if the last ones were asked `canaries_every_s` ago or
+    earlier, and after the last round if the first ones were. `at_once` is how many processes may
+    import at once.
     """
 
     host: Callable[[], Sequence[Reason]] = distrust.distrust_host
-    memory: Callable[[PlannedWorkload, Sequence[memory_check.Peak]], str] = (
-        memory_check.reason_against
-    )
+    has_room: Callable[[PlannedWorkload, Sequence[Memory]], bool] = memory_check.has_room
     every_s: float = LOOK_EVERY_S
     canaries_every_s: float = CANARIES_EVERY_S
     at_once: Callable[[], int] = memory_check.processes_at_once

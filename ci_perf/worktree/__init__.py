@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from ci_perf.errors import CiPerfError, UsageError
-from ci_perf.launch import Launcher
+from ci_perf.launch.run_task import Launcher
 from ci_perf.model.run import Source
 from ci_perf.model.suite import Plan
 from ci_perf.model.task import TaskFailure
