@@ -21,7 +21,7 @@ from ci_perf.session import schedule
 from ci_perf.session.listener import Listener
 from ci_perf.session.machine import LOOK_EVERY_S, QUIET_WAIT_S, await_quiet, disturbances, threads
 from ci_perf.session.workload_progress import WorkloadProgress
-from ci_perf.system import files
+from ci_perf.system import files, git
 from ci_perf.system.signals import Interrupts
 from ci_perf.worktree import Checkout, sources
 
@@ -77,7 +77,7 @@ class SessionRunner:
         checkout: Checkout | None = None,
     ) -> None:
         self._checkout = checkout
-        self._top = str(sources.top(Path(plan.root)))
+        self._top = str(git.find_top(Path(plan.root)))
         self._source_folders = sources.folders(Path(plan.root))
         self._wait_s = wait_s
         self._checks = checks
