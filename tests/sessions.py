@@ -166,7 +166,7 @@ class Suspects:
     def verdict(self, _run):
         return self._verdict
 
-    def accepted(self, _run):
+    def accepted(self, _suite, _machine):
         return {}
 
 

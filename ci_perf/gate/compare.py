@@ -24,6 +24,7 @@ from ci_perf.model.suite import FailOn, Limits, Plan, Tiers
 from ci_perf.model.summary import Summary
 from ci_perf.program.tree_sources import FolderTree
 from ci_perf.program.trees import IncomparableError, Tree
+from ci_perf.session.schedule import PairJudge
 from ci_perf.system import files
 
 
@@ -113,7 +114,7 @@ def basis_of(run: Run, folders: RepositoryFolders, *, notify: Notify) -> Basis:
     return basis(run.suite, run.environment.hard, commit, folders, notify=notify)
 
 
-class BaselineJudge:
+class BaselineJudge(PairJudge):
     """Judges by baselines and suite.toml as they were when it was first asked. See PairJudge."""
 
     def __init__(self, commit: str, folders: RepositoryFolders, sharing: int = 0) -> None:
@@ -142,9 +143,9 @@ class BaselineJudge:
         basis = self._read(run.environment.hard, run.suite)
         return _compare_sides(basis.history, summarise.run(run, label=""), basis.rules)
 
-    def accepted(self, run: Run) -> dict[str, tuple[str, ...]]:
+    def accepted(self, suite: str, machine: Machine) -> dict[str, tuple[str, ...]]:
         """See PairJudge."""
-        return self._read(run.environment.hard, run.suite).accepted
+        return self._read(machine, suite).accepted
 
     def _read(self, machine: Machine, suite: str) -> Basis:
         """Read what decides, once; what cannot be read, the judge of the whole run says."""
