@@ -31,7 +31,6 @@ from ci_perf.session.runner import GpuLostError, MachineChecks, SessionRunner
 from ci_perf.session.schedule import Forecast, PairJudge
 from ci_perf.suite import plan_screening
 from ci_perf.system import git, signals
-from ci_perf.system.signals import Interrupts
 from ci_perf.version import __version__
 
 __all__ = [
