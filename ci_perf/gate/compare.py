@@ -24,7 +24,6 @@ from ci_perf.model.suite import FailOn, Limits, Plan, Tiers
 from ci_perf.model.summary import Summary
 from ci_perf.program.tree_sources import FolderTree
 from ci_perf.program.trees import IncomparableError, Tree
-from ci_perf.session.schedule import PairJudge
 from ci_perf.system import files
 
 
@@ -114,7 +113,7 @@ def basis_of(run: Run, folders: RepositoryFolders, *, notify: Notify) -> Basis:
     return basis(run.suite, run.environment.hard, commit, folders, notify=notify)
 
 
-class BaselineJudge(PairJudge):
+class BaselineJudge:
     """Judges by baselines and suite.toml as they were when it was first asked. See PairJudge."""
 
     def __init__(self, commit: str, folders: RepositoryFolders, sharing: int = 0) -> None:
@@ -287,5 +286,6 @@ def _find_orphans(base: Summary, head: Summary, rules: Rules) -> list[str]:
     """Return what has a baseline, and neither the base's own suite nor the head knows."""
     if not rules.known:
         return []
-    in_head = {each.workload for each in (*head.subjects, *head.failed, *head.same)}
+    in_head = {each.workload for side in (head.subjects, head.failed) for each in side}
+    in_head.update(each.workload for each in head.same)
     return sorted({each.workload for each in base.subjects} - {*rules.known} - in_head)

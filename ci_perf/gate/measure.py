@@ -171,7 +171,7 @@ def _check_numbers(options: MeasureOptions) -> None:
             f"--processes: expected a number from 1 to {MOST_PROCESSES}, found "
             f"{options.processes!r}"
         )
-    seconds = {
+    seconds: dict[str, object] = {
         "--wait": options.wait_s or 0.0,
         "--budget": options.budget_s,
         "--explain": options.explain_s,

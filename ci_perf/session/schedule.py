@@ -7,10 +7,11 @@ can.
 """
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from ci_perf.judging.policy import LOOKS, MOST_PAIRS
 from ci_perf.model.comparison import Comparison
@@ -26,7 +27,7 @@ PAIRS_FOR_ALARM = LOOKS[0]
 _AT_ONCE = 2
 
 
-class PairJudge(ABC):
+class PairJudge(Protocol):
     """Says, of a run so far, what another pair of launches may decide."""
 
     @abstractmethod
@@ -44,6 +45,7 @@ class PairJudge(ABC):
     def verdict(self, run: Run) -> Comparison | None:
         """Judge what there is, as the report will; `None` where no report follows."""
         del run
+        return None
 
     def accepted(self, suite: str, machine: Machine) -> dict[str, tuple[str, ...]]:
         """Name the metrics, by workload, of which the head has accepted a change."""
