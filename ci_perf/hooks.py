@@ -8,11 +8,12 @@ no imports. The core imports no feature: without its folder, only what it names 
 import functools
 import importlib
 import pkgutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
+T = TypeVar("T")
 Group = Literal["First week", "Every day", "CI and scale"]
 
 
@@ -84,41 +85,40 @@ def find_features() -> dict[str, Feature]:
 
 def find_commands() -> dict[str, FeatureCommand]:
     """Return the commands of all features, by name."""
-    every = [feature.commands for feature in find_features().values()]
-    return {name: each for commands in every for name, each in commands.items()}
+    return _join(feature.commands for feature in find_features().values())
 
 
 def find_documents() -> dict[str, str]:
     """Return where the documents of all features are, by the names of their schemas."""
-    every = [feature.documents for feature in find_features().values()]
-    return {name: each for documents in every for name, each in documents.items()}
+    return _join(feature.documents for feature in find_features().values())
 
 
 def find_launchers() -> dict[str, FeatureLauncher]:
     """Return the launchers of all features, by what `--runner` calls them."""
-    every = [feature.launchers for feature in find_features().values()]
-    return {name: each for launchers in every for name, each in launchers.items()}
+    return _join(feature.launchers for feature in find_features().values())
 
 
 def find_sources() -> dict[str, FeatureSource]:
     """Return what all features measure in the place of a suite, by the name of its option."""
-    every = [feature.sources for feature in find_features().values()]
-    return {name: each for sources in every for name, each in sources.items()}
+    return _join(feature.sources for feature in find_features().values())
 
 
 def find_formats() -> dict[str, str]:
     """Return the functions that read what benchmarks write, by the name of the format."""
-    every = [feature.formats for feature in find_features().values()]
-    return {name: each for formats in every for name, each in formats.items()}
+    return _join(feature.formats for feature in find_features().values())
+
+
+def _join(tables: Iterable[Mapping[str, T]]) -> dict[str, T]:
+    return {name: each for table in tables for name, each in table.items()}
 
 
 @functools.cache  # `ci_perf.record` of each step comes here
 def find_function(name: str) -> Any:  # noqa: ANN401  any function of the Python API
     """Return the function of the Python API that a feature adds. Raises AttributeError."""
-    for feature in find_features().values():
-        if name in feature.functions:
-            return load(feature.functions[name])
-    raise AttributeError(f"module 'ci_perf' has no attribute {name!r}")
+    functions = _join(feature.functions for feature in find_features().values())
+    if name not in functions:
+        raise AttributeError(f"module 'ci_perf' has no attribute {name!r}")
+    return load(functions[name])
 
 
 def load(target: str) -> Any:  # noqa: ANN401  whatever a feature names

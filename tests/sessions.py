@@ -166,15 +166,15 @@ class Suspects:
     def verdict(self, _run):
         return self._verdict
 
-    def accepted(self, _run):
+    def accepted(self, _suite, _machine):
         return {}
 
 
-def some_checks(*, host=(), memory="no room", every_s=0.001, canaries_every_s=0.0):
+def some_checks(*, host=(), has_room=False, every_s=0.001, canaries_every_s=0.0):
     """Checks of a machine: what speaks against the host, and against two processes at once."""
     return MachineChecks(
         host=lambda: host,
-        memory=lambda *_: memory,
+        has_room=lambda *_: has_room,
         every_s=every_s,
         canaries_every_s=canaries_every_s,
     )

@@ -9,7 +9,6 @@ import ci_perf
 from ci_perf.baselines import layout, merge
 from ci_perf.baselines.accept import Action
 from ci_perf.cli import console, options
-from ci_perf.gate import accept
 from ci_perf.model.run import Run
 from ci_perf.pull_request import fetch
 from ci_perf.report import accept_help
@@ -63,7 +62,11 @@ def accept_command(
     """
     if (run_file is None) == (run is None):
         raise click.UsageError("expected RUN, the file that `ci-perf run` wrote, or --run ID")
-    source, label = _source(run_file, run, artifact)
+    source: Run | Path = run_file or Path()
+    label = str(run_file)
+    if run is not None:
+        clone, label = files.current_folder(), fetch.label(run, artifact)
+        source = fetch.fetch_for_person(os.environ, clone, run, artifact, notify=console.say)
     accepted = ci_perf.accept(
         source,
         label=label,
@@ -77,26 +80,10 @@ def accept_command(
         patch=patch,
         notify=console.say,
     )
-    console.emit(accept_help.result(map(accept.describe_acceptance, accepted)), output=None)
+    console.emit(accept_help.result({str(each.path): each for each in accepted}), output=None)
     if any(acceptance.action is not Action.KEPT for acceptance in accepted):
-        console.say(f"next: {_next_step(baselines, patch)}")
-
-
-def _source(file: Path | None, run_id: int | None, artifact: str) -> tuple[Run | Path, str]:
-    """Return the run, or its file, and what messages call it."""
-    if run_id is not None:
-        source = fetch.fetch_for_person(
-            os.environ, files.current_folder(), run_id, artifact, notify=console.say
-        )
-        return source, fetch.label(run_id, artifact)
-    assert file is not None
-    return file, str(file)
-
-
-def _next_step(baselines: Path, patch: Path | None) -> str:
-    if patch is not None:
-        return f"git apply {patch}, at the top of the repository"
-    return f"git add {baselines} && git commit"
+        step = f"git apply {patch}, at the top of the repository"
+        console.say(f"next: {step if patch else f'git add {baselines} && git commit'}")
 
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)

@@ -77,9 +77,7 @@ _OPTIONS = (
 
 def publish_options(command: _Command) -> _Command:
     """Give a command the options that say where and how a report is shown: see PublishOptions."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
+    return options.add(command, _OPTIONS)
 
 
 @click.group("github")

@@ -4,7 +4,7 @@ import dataclasses
 import functools
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -100,7 +100,7 @@ def _reader(read: Callable[[str | None, str], Any]) -> Callable[..., Any]:
 
 def runner(command: _Command) -> _Command:
     """Add the options that say where processes run; `choose_runner` reads them."""
-    return _with(command, _RUNNER)
+    return options.add(command, _RUNNER)
 
 
 def add_measure_options(
@@ -123,10 +123,10 @@ def add_measure_options(
             values["runner"] = choose_runner(said.pop("runner"), said.pop("container"))
             return command(measuring=values, **said)
 
-        decorated: Any = runner(call)
-        for name in reversed(fields):
-            given = getattr(options, name, None) or option(name, **others.get(name, {}))
-            decorated = given(decorated)
+        given = [
+            getattr(options, name, None) or option(name, **others.get(name, {})) for name in fields
+        ]
+        decorated: Any = options.add(runner(call), given)
         command_with_options: _Command = _NAMES(decorated) if select else decorated
         return command_with_options
 
@@ -151,9 +151,3 @@ def choose_runner(kind: str, container: tuple[str, ...]) -> Runner:
     chosen = Runner(kind=kind, container=container)
     runners.check(chosen)
     return chosen
-
-
-def _with(command: _Command, options: Sequence[Callable[[_Command], _Command]]) -> _Command:
-    for option in reversed(options):
-        command = option(command)
-    return command

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
 
@@ -78,6 +78,13 @@ workflow = click.option(
     metavar="FILE",
     help="The workflow that measures. Runs of other workflows are refused.",
 )
+
+
+def add(command: _Command, options: Sequence[Callable[[_Command], _Command]]) -> _Command:
+    """Give a command options, which ``--help`` lists in this order."""
+    for option in reversed(options):
+        command = option(command)
+    return command
 
 
 def run_output(*, default: str) -> Callable[[_Command], _Command]:

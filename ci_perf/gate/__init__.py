@@ -4,7 +4,7 @@ They print nothing, and know no command line and no network: `notify` is called 
 a person should read, a listener follows the progress of a run.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import get_args
 
 from ci_perf.errors import UsageError
@@ -15,11 +15,5 @@ Notify = Callable[[str], None]
 
 def check_fail_on(fail_on: FailOn | None) -> None:
     """Raise UsageError for what is none of its words; `None` leaves it to suite.toml."""
-    if fail_on is not None:
-        check_word("fail_on", fail_on, get_args(FailOn))
-
-
-def check_word(name: str, word: str, known: Sequence[str]) -> None:
-    """Raise UsageError for a word that means nothing."""
-    if word not in known:
-        raise UsageError(f"{name}: expected one of {', '.join(known)}, found {word!r}")
+    if fail_on is not None and fail_on not in (known := get_args(FailOn)):
+        raise UsageError(f"fail_on: expected one of {', '.join(known)}, found {fail_on!r}")

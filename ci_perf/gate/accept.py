@@ -18,7 +18,6 @@ from ci_perf.gate import Notify, compare
 from ci_perf.model.run import Run
 from ci_perf.model.suite import is_selected
 from ci_perf.report import units
-from ci_perf.report.accept_help import Accepted
 from ci_perf.system import files, git, lock
 
 _NO_END = "\\ No newline at end of file\n"
@@ -81,18 +80,6 @@ def accept(
     return accepted
 
 
-def describe_acceptance(acceptance: Acceptance, path: str = "") -> Accepted:
-    """Return what the report tells of it; `path` where the file has another name there."""
-    return Accepted(
-        action=acceptance.action.value,
-        path=path or str(acceptance.path),
-        before=acceptance.before,
-        after=acceptance.after,
-        began=acceptance.began,
-        changed_numerics=acceptance.changed_numerics,
-    )
-
-
 def _mode(options: AcceptOptions) -> Mode:
     if options.append and options.replace:
         raise UsageError("--append and --replace exclude each other: choose one")
@@ -129,17 +116,16 @@ def write_patch(file: Path, accepted: Iterable[Acceptance], *, root: Path) -> bo
 
     Raises UsageError (baselines outside of it) and CannotWriteError.
     """
-    top = _top_of_repository(root)
+    top = git.find_top(root)  # outside of a repository, a patch is of the folder itself
     changed = [acceptance for acceptance in accepted if acceptance.action is not Action.KEPT]
-    parts = [
+    patch = "".join(
         _patch_of(path, text, top)
         for acceptance in changed
         for path, text in _list_written_files(acceptance)
-    ]
-    parts = [part for part in parts if part]
-    if parts:
-        files.write_bytes(file, "".join(parts).encode())
-    return bool(parts)
+    )
+    if patch:
+        files.write_bytes(file, patch.encode())
+    return bool(patch)
 
 
 def _list_written_files(acceptance: Acceptance) -> Iterator[tuple[Path, str]]:
@@ -159,28 +145,21 @@ def _patch_of(path: Path, text: str, top: Path) -> str:
     before, after = _lines(content.decode(errors="replace")), _lines(text)
     if before == after:
         return ""
-    head = [f"diff --git a/{name} b/{name}\n"]
-    head += [] if before else ["new file mode 100644\n"]
-    head += [] if after else ["deleted file mode 100644\n"]
+    head = f"diff --git a/{name} b/{name}\n"
+    head += "" if before else "new file mode 100644\n"
+    head += "" if after else "deleted file mode 100644\n"
     # A name with spaces ends at a tab.
     tab = "\t" if " " in name else ""
-    old, new = (
-        (f"a/{name}{tab}" if before else "/dev/null"),
-        (f"b/{name}{tab}" if after else "/dev/null"),
-    )
+    old = f"a/{name}{tab}" if before else "/dev/null"
+    new = f"b/{name}{tab}" if after else "/dev/null"
     body = difflib.unified_diff(before, after, old, new)
-    return "".join([*head, *_end_lines(body)])
+    return head + "".join(line if line.endswith("\n") else f"{line}\n{_NO_END}" for line in body)
 
 
 def _lines(text: str) -> list[str]:
     """Split where git does: at line feeds, and nowhere else."""
     parts = text.split("\n")
     return [f"{part}\n" for part in parts[:-1]] + ([parts[-1]] if parts[-1] else [])
-
-
-def _end_lines(lines: Iterable[str]) -> Iterator[str]:
-    for line in lines:
-        yield line if line.endswith("\n") else f"{line}\n{_NO_END}"
 
 
 def _inside(path: Path, top: Path) -> str:
@@ -190,9 +169,3 @@ def _inside(path: Path, top: Path) -> str:
         raise UsageError(
             f"--patch: expected baselines in the repository {top}, found {path} outside of it"
         ) from None
-
-
-def _top_of_repository(root: Path) -> Path:
-    """Return the top of the repository; outside of one, a patch is of the folder itself."""
-    answer = git.run(root, "rev-parse", "--show-toplevel")
-    return Path(answer.out) if answer.code == 0 else root

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from ci_perf.baselines import layout
 from ci_perf.errors import CannotWriteError
 from ci_perf.gate import Notify, compare, measure
 from ci_perf.gate.measure import RunNotWrittenError
@@ -29,7 +30,7 @@ def check(
     The baselines can clear a change and raise a suspicion, and no more: what they do not clear is
     called a regression only with `options.against`.
     """
-    compare.check_baselines(options.baselines, options.suite)
+    layout.read_everything(options.baselines, options.suite)
     trouble: RunNotWrittenError | None = None
     try:
         run = measure.measure(options, notify=notify, listener=listener)

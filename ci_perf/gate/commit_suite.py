@@ -100,11 +100,10 @@ def baselines_of_tree(
 def has_suite(tree: Tree, folder: Path) -> bool:
     """Whether a commit has a suite in this folder: not before ci_perf was added to it."""
     names = tree.names(folder.as_posix()) or ()
-    return any(name == "suite.toml" or _is_workload(name) for name in names)
-
-
-def _is_workload(name: str) -> bool:
-    return name.endswith(".py") and not name.startswith("_")
+    return any(
+        name == "suite.toml" or (name.endswith(".py") and not name.startswith("_"))
+        for name in names
+    )
 
 
 def folder_below(root: Path, name: str, workloads: Path) -> Path | None:

@@ -142,9 +142,9 @@ class BaselineJudge:
         basis = self._read(run.environment.hard, run.suite)
         return _compare_sides(basis.history, summarise.run(run, label=""), basis.rules)
 
-    def accepted(self, run: Run) -> dict[str, tuple[str, ...]]:
+    def accepted(self, suite: str, machine: Machine) -> dict[str, tuple[str, ...]]:
         """See PairJudge."""
-        return self._read(run.environment.hard, run.suite).accepted
+        return self._read(machine, suite).accepted
 
     def _read(self, machine: Machine, suite: str) -> Basis:
         """Read what decides, once; what cannot be read, the judge of the whole run says."""
@@ -187,14 +187,27 @@ def compare(
 ) -> Comparison:
     """Judge a run, or the file of one, against another one; without any, against the baselines.
 
-    Raises InvalidFileError.
+    Pairs count where they were launched against that one. Raises InvalidFileError.
     """
     if base is None:
         run, label = read_run(head)
         if isinstance(head, Path) and run.same:  # what this process has measured is no claim
             run = _with_proven_programs(run, folders, notify)
         return with_baselines(run, folders, label=label, fail_on=fail_on, notify=notify)
-    return _against_run(base, head, folders.workloads, fail_on=fail_on, notify=notify)
+    (before, base_label), (after, head_label) = read_run(base), read_run(head)
+    how = after.interleaved
+    if how is not None and not is_same_code(how.source, before.source):
+        notify(
+            f"{head_label}: its pairs are left alone: they were launched against "
+            f"{how.source.commit}, and {base_label} is of {before.source.commit}"
+        )
+        after = msgspec.structs.replace(after, interleaved=None, paired=())
+    machine = after.environment.hard
+    return _compare_sides(
+        summarise.run(before, label=base_label),
+        summarise.run(after, label=head_label),
+        rules(folders.workloads, after.suite, machine=machine, notify=notify).of(fail_on),
+    )
 
 
 def _with_proven_programs(run: Run, folders: RepositoryFolders, notify: Notify) -> Run:
@@ -217,30 +230,6 @@ def read_run(source: Run | Path) -> tuple[Run, str]:
     if isinstance(source, Run):
         return source, f"run {source.id}"
     return files.read(source, Run), str(source)
-
-
-def _against_run(
-    base: Run | Path, head: Run | Path, folder: Path, *, fail_on: FailOn | None, notify: Notify
-) -> Comparison:
-    """Judge a run against another one; pairs count where they were launched against that one."""
-    (before, base_label), (after, head_label) = read_run(base), read_run(head)
-    how = after.interleaved
-    if how is not None and not is_same_code(how.source, before.source):
-        notify(
-            f"{head_label}: its pairs are left alone: they were launched against "
-            f"{how.source.commit}, and {base_label} is of {before.source.commit}"
-        )
-        after = msgspec.structs.replace(after, interleaved=None, paired=())
-    return _compare_sides(
-        summarise.run(before, label=base_label),
-        summarise.run(after, label=head_label),
-        rules(folder, after.suite, machine=after.environment.hard, notify=notify).of(fail_on),
-    )
-
-
-def check_baselines(root: Path, suite: str) -> None:
-    """Find out before the work that a baseline cannot be read. Raises InvalidFileError."""
-    layout.read_everything(root, suite)
 
 
 def rules(
@@ -282,15 +271,14 @@ def _compare_sides(base: Summary, head: Summary, rules: Rules) -> Comparison:
         fail_on=rules.fail_on,
         expected=rules.expected,
     )
-    if not orphans or comparison.interleaved is None:
+    how = comparison.interleaved
+    if not orphans or how is None:
         return comparison
     note = (
         f"no workload of the base's own suite has these baselines any more: {', '.join(orphans)}; "
         "`ci-perf accept` removes their files"
     )
-    how = msgspec.structs.replace(
-        comparison.interleaved, notes=(*comparison.interleaved.notes, note)
-    )
+    how = msgspec.structs.replace(how, notes=(*how.notes, note))
     return msgspec.structs.replace(comparison, interleaved=how)
 
 
@@ -298,7 +286,6 @@ def _find_orphans(base: Summary, head: Summary, rules: Rules) -> list[str]:
     """Return what has a baseline, and neither the base's own suite nor the head knows."""
     if not rules.known:
         return []
-    subjects, failed = ({each.workload for each in side} for side in (head.subjects, head.failed))
-    same = {each.workload for each in head.same}
-    names = {each.workload for each in base.subjects}
-    return sorted(names - {*rules.known} - subjects - failed - same)
+    in_head = {each.workload for side in (head.subjects, head.failed) for each in side}
+    in_head.update(each.workload for each in head.same)
+    return sorted({each.workload for each in base.subjects} - {*rules.known} - in_head)

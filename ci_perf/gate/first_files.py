@@ -5,13 +5,12 @@ import json
 import re
 import shlex
 import tomllib
-from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 
 from ci_perf import suite
-from ci_perf.errors import CannotWriteError, InvalidFileError, UsageError
+from ci_perf.errors import InvalidFileError, UsageError
 from ci_perf.system import files
 
 SUITE, EXAMPLE, IGNORED = (
@@ -90,8 +89,14 @@ def write(directory: Path, *, action: str | None, device: str) -> FirstFiles:
         text = template.replace("device: cuda", f"device: {device}")
         text = _USED.sub(rf"{used[1]}/\1@{used[2]}", text) if used else text
         needed = (*_list_needed(directory), *_TESTS_NEED * ("pytest]]" in texts[SUITE]))
-        texts[path] = _INSTALL.sub(_render_install(needed).replace("\\", r"\\"), text)
-    kept = [path for path in texts if _exists(directory / path)]
+        lines = "".join(f"        {package}\n" for package in needed)
+        install = f"      install: |\n{lines}" if needed else ""
+        if len(needed) == 1 and needed[0].startswith("--"):
+            install = f"      install: {needed[0]}\n"
+        texts[path] = _INSTALL.sub(install.replace("\\", r"\\"), text)
+    # A link that leads nowhere is kept, too.
+    places = {path: directory / path for path in texts}
+    kept = [path for path, place in places.items() if place.exists() or place.is_symlink()]
     for path, text in texts.items():
         if path not in kept:
             _write(directory / path, text)
@@ -156,14 +161,6 @@ def _list_needed(directory: Path) -> list[str]:
     return [package for package in needed if isinstance(package, str)]
 
 
-def _render_install(needed: Sequence[str]) -> str:
-    """Render the input that says what a runner installs; nothing if it needs nothing."""
-    if len(needed) == 1 and needed[0].startswith("--"):
-        return f"      install: {needed[0]}\n"
-    lines = [f"        {package}\n" for package in needed]
-    return "".join(["      install: |\n", *lines]) if lines else ""
-
-
 def _ignore_results(path: Path) -> bool:
     """Add to .gitignore what it lacks; say whether that was anything."""
     text = files.read_text(path) if path.is_file() else ""
@@ -174,14 +171,6 @@ def _ignore_results(path: Path) -> bool:
     return bool(missing)
 
 
-def _exists(path: Path) -> bool:
-    """Say whether anything has this name; a link that leads nowhere does."""
-    return path.exists() or path.is_symlink()
-
-
 def _write(path: Path, text: str) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise CannotWriteError(f"{path.parent}: cannot be made: {error.strerror}") from None
+    files.make_folder(path.parent)
     files.write_text(path, text)

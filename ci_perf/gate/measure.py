@@ -10,13 +10,14 @@ import msgspec
 
 from ci_perf import session, worktree
 from ci_perf import suite as suites
+from ci_perf.baselines import layout
 from ci_perf.errors import CannotWriteError, CiPerfError, UsageError
 from ci_perf.features.explain.kept_files import describe_traces, list_sides, prepare_folder
 from ci_perf.features.same_program.records import BaseSide, RecordCache, Records
 from ci_perf.gate import Notify, collecting, commit_suite, compare, run_summary, runners
 from ci_perf.gate.options import MOST_PROCESSES, MeasureOptions
 from ci_perf.judging.earlier_checks import Before, Offered
-from ci_perf.launch import Launcher
+from ci_perf.launch.run_task import Launcher
 from ci_perf.model.base import Scalar
 from ci_perf.model.run import Checks, Run
 from ci_perf.model.suite import Plan
@@ -36,10 +37,12 @@ def measure(options: MeasureOptions, *, notify: Notify, listener: Listener) -> R
     Raises UsageError, InvalidFileError and other CiPerfErrors before anything is measured, and
     KeyboardInterrupt once an interrupted run is written.
     """
-    _check_before(options)
-    _check_explaining(options)
+    if options.traces is not None and (options.against is None or not options.explain_s):
+        raise UsageError("--traces: expected --against REF, and not --explain 0s")
+    if options.add and options.against is None:
+        raise UsageError("--add: expected --against REF, whose pairs are added to those of the run")
     if options.against is not None:
-        compare.check_baselines(options.baselines, options.suite)
+        layout.read_everything(options.baselines, options.suite)
     return measure_plan(
         plan(options, has_tests=True),
         options,
@@ -107,7 +110,18 @@ def measure_plan(
                     )
                     base = base and collecting.collect_base(base, plan, notify, come)
                 ending.check()
-            against = _against_base(options, base, notify) if base else None
+            against = None
+            if base:
+                against = session.Against(
+                    checkout=base,
+                    budget_s=options.budget_s,
+                    # How often the head is launched before, the history says, unless somebody has.
+                    routes=options.processes is None,
+                    judge=compare.BaselineJudge(base.source.commit, options, options.suspects),
+                    before=_before(options, notify),
+                    explain_budget_s=options.explain_s or None,
+                    traces=prepare_folder(options.traces),
+                )
             run = session.measure(
                 plan,
                 launcher,
@@ -152,23 +166,22 @@ def check_device(device: str) -> None:
 
 def _check_numbers(options: MeasureOptions) -> None:
     """Refuse what is no number within its bounds. Raises UsageError."""
-    processes = options.processes
-    if processes is not None and not (_is_number(processes) and 1 <= processes <= MOST_PROCESSES):
+    if options.processes not in [None, *range(1, MOST_PROCESSES + 1)]:
         raise UsageError(
-            f"--processes: expected a number from 1 to {MOST_PROCESSES}, found {processes!r}"
+            f"--processes: expected a number from 1 to {MOST_PROCESSES}, found "
+            f"{options.processes!r}"
         )
-    seconds = {
+    seconds: dict[str, object] = {
         "--wait": options.wait_s or 0.0,
         "--budget": options.budget_s,
         "--explain": options.explain_s,
     }
     for name, value in seconds.items():
-        if not (_is_number(value) and 0 <= value < math.inf):
+        if not (isinstance(value, int | float) and 0 <= value < math.inf):
             raise UsageError(f"{name}: expected seconds, 0 or more, found {value!r}")
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float)
+    before = options.checks_before
+    if isinstance(before, int) and before < 0:
+        raise UsageError(f"--checks-before: expected a number from 0 on, found {before}")
 
 
 @contextlib.contextmanager
@@ -235,19 +248,6 @@ def _find_base_plan(plan: Plan, workloads: Path, checkout: Checkout) -> Plan:
     return msgspec.structs.replace(plan, workloads=())
 
 
-def _against_base(options: MeasureOptions, checkout: Checkout, notify: Notify) -> session.Against:
-    return session.Against(
-        checkout=checkout,
-        budget_s=options.budget_s,
-        # How often the head is launched before, the history says, unless somebody has.
-        routes=options.processes is None,
-        judge=compare.BaselineJudge(checkout.source.commit, options, options.suspects),
-        before=_before(options, notify),
-        explain_budget_s=options.explain_s or None,
-        traces=prepare_folder(options.traces),
-    )
-
-
 def _baselines_of_base(baselines: Path, options: MeasureOptions, checkout: Checkout | None) -> Path:
     """Return the folder of baselines that the head cannot have changed."""
     folder = commit_suite.path_below(options.root, baselines)
@@ -275,21 +275,6 @@ def set_up(
         notify(f"note: {error}\n{error.output}".rstrip())
         return dataclasses.replace(checkout, trouble=str(error)[:_MOST_REASON_CHARS])
     return checkout
-
-
-def _check_explaining(options: MeasureOptions) -> None:
-    """Refuse traces of what is not launched. Raises UsageError."""
-    if options.traces is not None and (options.against is None or not options.explain_s):
-        raise UsageError("--traces: expected --against REF, and not --explain 0s")
-
-
-def _check_before(options: MeasureOptions) -> None:
-    """Refuse earlier runs where nothing could be added to them. Raises UsageError."""
-    if options.add and options.against is None:
-        raise UsageError("--add: expected --against REF, whose pairs are added to those of the run")
-    before = options.checks_before
-    if isinstance(before, int) and before < 0:
-        raise UsageError(f"--checks-before: expected a number from 0 on, found {before}")
 
 
 def _before(options: MeasureOptions, notify: Notify) -> Before:

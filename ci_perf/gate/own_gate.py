@@ -9,7 +9,7 @@ from ci_perf.baselines import layout
 from ci_perf.gate import commit_suite
 from ci_perf.judging import gate_changes
 from ci_perf.judging.policy import limits_on
-from ci_perf.model.comparison import Code, Comparison, Row
+from ci_perf.model.comparison import Code, Comparison
 from ci_perf.model.gate_change import BaselineEdit
 from ci_perf.program.trees import Tree
 
@@ -42,19 +42,13 @@ def note(
     )
     own = [name for name in old.keys() & new.keys() if old[name] != new[name]]
     changes = gate_changes.find(*plans, rows=comparison.rows, edits=edits, own_files=own)
+    machine = comparison.head.machine
+    place = layout.folder(Path(), machine, comparison.suite) if machine else Path()
     added = {edit.path for edit in edits if not edit.before}
     rows = tuple(
         msgspec.structs.replace(row, code=Code.ACCEPTED)
-        if row.code is Code.NEW and _find_path(row, comparison) in added
+        if row.code is Code.NEW and (place / f"{row.workload}.json").as_posix() in added
         else row
         for row in comparison.rows
     )
     return msgspec.structs.replace(comparison, rows=rows, gate_changes=changes)
-
-
-def _find_path(row: Row, comparison: Comparison) -> str:
-    """Return where the baseline of a row stands, as a `BaselineEdit` names it."""
-    machine = comparison.head.machine
-    if machine is None:
-        return ""
-    return layout.path(Path(), machine, comparison.suite, row.workload).as_posix()

@@ -7,6 +7,11 @@ from ci_perf.measuring import distrust
 from ci_perf.model.run import Run
 from ci_perf.model.validity import Reason, Status
 
+_CONTAINER_LACKS = (
+    "; a container lacks network, variables of the host, and the right to write but in /tmp, "
+    "/cache, /checkpoints"
+)
+
 
 def is_interrupted(run: Run) -> bool:
     """Whether a person or a CI ended this run early."""
@@ -24,20 +29,15 @@ def text(run: Run, run_file: Path | None) -> str:
     if pressure := accept.heavy_pressure(run):
         lines.append(f"`ci-perf accept` would refuse these numbers as a baseline: {pressure}")
     if run.failed and not is_interrupted(run):
-        lines.append(f"next: see the reasons above; {_where_to_look(run)}")
+        image = run.environment.image
+        runner = f" --runner {image.engine}" if image else ""
+        lines.append(
+            f"next: see the reasons above; `ci-perf doctor{runner}` says what a machine lacks"
+            + (_CONTAINER_LACKS if image else "")
+        )
     if run_file is not None:
         lines.append(f"run: {run_file}")
     return "\n".join(lines)
-
-
-def _where_to_look(run: Run) -> str:
-    image = run.environment.image
-    if image is None:
-        return "`ci-perf doctor` says what a machine lacks"
-    return (
-        f"`ci-perf doctor --runner {image.engine}` says what a machine lacks; a container lacks "
-        "network, variables of the host, and the right to write but in /tmp, /cache, /checkpoints"
-    )
 
 
 def _against(reasons: tuple[Reason, ...]) -> list[str]:
@@ -45,16 +45,9 @@ def _against(reasons: tuple[Reason, ...]) -> list[str]:
     by_code: dict[tuple[Status, str], list[Reason]] = {}
     for reason in reasons:
         by_code.setdefault((reason.status, reason.code), []).append(reason)
-    return [
-        f"{status.value}: {code}: {_where(alike[0])}{alike[0].detail}{_and_others(alike[1:])}"
-        for (status, code), alike in by_code.items()
-    ]
-
-
-def _where(reason: Reason) -> str:
-    return f"{reason.workload}: " if reason.workload else ""
-
-
-def _and_others(reasons: list[Reason]) -> str:
-    names = [reason.workload for reason in reasons]
-    return f"; likewise {', '.join(names)}" if names else ""
+    lines = []
+    for (status, code), (first, *others) in by_code.items():
+        where = f"{first.workload}: " if first.workload else ""
+        likewise = f"; likewise {', '.join(each.workload for each in others)}" if others else ""
+        lines.append(f"{status.value}: {code}: {where}{first.detail}{likewise}")
+    return lines

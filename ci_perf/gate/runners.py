@@ -8,7 +8,8 @@ from pathlib import Path
 from ci_perf import hooks
 from ci_perf.errors import UsageError
 from ci_perf.gate import Notify
-from ci_perf.launch import Launcher, local
+from ci_perf.launch import local
+from ci_perf.launch.run_task import Launcher
 from ci_perf.model.suite import Plan
 from ci_perf.system.signals import Interrupts
 from ci_perf.worktree import Checkout

@@ -7,8 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ci_perf.judging import metric_values, nodes, variability
-from ci_perf.judging.metric_values import History, Sessions
-from ci_perf.judging.noisy_metrics import Pairs
+from ci_perf.judging.metric_values import History, Pairs, Sessions
 from ci_perf.judging.policy import KIND_OF, Policy, PolicyKind, policy_under
 from ci_perf.judging.screen import Known
 from ci_perf.model import metrics
@@ -125,13 +124,15 @@ class Candidate:
 class Judgement:
     """What is said of a candidate; no change while there is nothing to compare with.
 
-    ``is_open``: one more pair may still decide; so many are expected to.
+    ``is_suspect``: its history does not clear it. ``is_open``: one more pair may still decide; so
+    many are expected to.
     """
 
     candidate: Candidate
     change: Change | None
     is_open: bool
     expected_pairs: float
+    is_suspect: bool = True
 
 
 def find_candidates(
@@ -151,6 +152,7 @@ def find_candidates(
     other packages than the history had. A count that is zero everywhere is no candidate: nothing
     is compiled here.
     """
+    tasks = _find_pairs(head, metrics.TASKS)
     for metric in metric_values.find_judged(head.sessions):
         sessions = metric_values.list_current_epoch(head, metric)
         limit = find_limit(limits, metric.name)
@@ -186,15 +188,9 @@ def find_candidates(
             is_accepted=is_accepted,
             has_pairs_without=bool(head.paired and head.paired.pairs) and not pairs,
             trimmed=trimmed,
-            has_other_tasks=_have_other_tasks(head),
+            has_other_tasks=not tasks or any(before != after for before, after in tasks),
             has_other_packages=has_other_packages,
         )
-
-
-def _have_other_tasks(head: Subject) -> bool:
-    """Whether no pair shows that both sides have as many processes and threads."""
-    pairs = _find_pairs(head, metrics.TASKS)
-    return not pairs or any(base != head for base, head in pairs)
 
 
 def known_beforehand(base: Subject, limits: dict[str, Limit]) -> Iterator[Known]:

@@ -6,19 +6,12 @@ from dataclasses import replace
 
 import msgspec
 
-from ci_perf.judging import clocks, decide, distributions, metric_values, signs
+from ci_perf.judging import clocks, decide, metric_values, signs
 from ci_perf.judging.candidates import Candidate, Judgement
 from ci_perf.judging.metric_values import Sessions
-from ci_perf.judging.noisy_metrics import Decision, Needs
-from ci_perf.judging.policy import PAIRS_FOR_RANGES, Policy
+from ci_perf.judging.policy import PAIRS_FOR_RANGES
 from ci_perf.model import metrics
-from ci_perf.model.comparison import (
-    Change,
-    Code,
-    Interval,
-    Remedy,
-    Verdict,
-)
+from ci_perf.model.comparison import Change, Code, Verdict
 from ci_perf.model.metrics import Better, Kind
 
 # Compared by ranges for want of an interval, and noisy all the same: no proof without pairs.
@@ -31,20 +24,18 @@ _UNPROVEN = frozenset({Verdict.INCONCLUSIVE, Verdict.LIKELY_SLOWER})
 def doubt_history(candidates: Iterable[Candidate]) -> list[Candidate]:
     """Mark the step times of each workload of which a count has grown: it does more work."""
     asked = list(candidates)
-    grown = {each.workload for each in asked if _has_grown(each)}
+    grown = {
+        each.workload
+        for each in asked
+        if each.metric.kind is Kind.COUNT and each.history and each.head
+        if compare_ranges(each, each.history.current, each.head).verdict is Verdict.REGRESSED
+    }
     return [
         replace(each, does_more=not each.is_accepted)
         if each.workload in grown and each.metric.name in signs.SLOWED
         else each
         for each in asked
     ]
-
-
-def _has_grown(candidate: Candidate) -> bool:
-    if candidate.metric.kind is not Kind.COUNT or not (candidate.history and candidate.head):
-        return False
-    change = compare_ranges(candidate, candidate.history.current, candidate.head)
-    return change.verdict is Verdict.REGRESSED
 
 
 def judge(
@@ -61,23 +52,15 @@ def judge(
     """
     noisy = [candidate for candidate in candidates if candidate.is_noisy]
     timed = [candidate.as_costs() for candidate in noisy]
-    decisions = decide.decide(timed, suspects=suspects, check=check, sharing=sharing)
-    by_history = _without_pairs(timed) if any(map(_find_unfitness, noisy)) else decisions
+    judged = by_history = decide.decide(timed, suspects=suspects, check=check, sharing=sharing)
+    if any(map(_find_unfitness, noisy)):
+        without_pairs = [replace(each, pairs=(), earlier=(), said=None) for each in timed]
+        by_history = decide.decide(without_pairs)
     judgements = [
-        *(
-            _judge_noisy(candidate, metric.policy, *both)
-            for candidate, metric, both in zip(
-                noisy, timed, zip(decisions, by_history, strict=True), strict=True
-            )
-        ),
+        *map(_judge_noisy, noisy, judged, by_history),
         *(_judge_ranges(candidate) for candidate in candidates if not candidate.is_noisy),
     ]
     return list(clocks.reconcile(_as_proven(judgement) for judgement in judgements))
-
-
-def _without_pairs(metrics: Sequence[Candidate]) -> list[Decision]:
-    """Decide by the history alone."""
-    return decide.decide([replace(each, pairs=(), earlier=(), said=None) for each in metrics])
 
 
 def _as_proven(judgement: Judgement) -> Judgement:
@@ -106,55 +89,22 @@ def count_suspects(candidates: Sequence[Candidate]) -> int:
 # --- noisy metrics
 
 
-def _judge_noisy(
-    candidate: Candidate, policy: Policy, decision: Decision, by_history: Decision
-) -> Judgement:
-    change = _noisy_change(candidate, policy, decision) if decision.base else None
-    if change and (code := _find_unfitness(candidate)) and by_history.base:
-        change = _judge_unfit_pairs(change, _noisy_change(candidate, policy, by_history), code)
-    return Judgement(
-        candidate=candidate,
-        change=change,
-        is_open=decision.is_open and candidate.may_get_pairs,
-        expected_pairs=decision.expected_pairs,
-    )
+def _judge_noisy(candidate: Candidate, judged: Judgement, by_history: Judgement) -> Judgement:
+    """Return the judgement of costs as one of values, noted, accepted, and as pairs are fit."""
+    change, past = _as_accepted(candidate, judged), _as_accepted(candidate, by_history)
+    if change:
+        change = _judge_unfit_pairs(change, past, _find_unfitness(candidate))
+    return replace(judged, candidate=candidate, change=change)
 
 
-def _noisy_change(candidate: Candidate, policy: Policy, decision: Decision) -> Change:
-    """Turn a decision, in logarithms, into the row of a comparison."""
-    by_pairs = decision.pairs > 0
-    change = Change(
-        workload=candidate.workload,
-        metric=candidate.metric.name,
-        base=candidate.shown(decision.level),
-        head=candidate.shown(decision.level + decision.estimate),
-        base_processes=sum(map(len, decision.base)),
-        head_processes=len(decision.head),
-        base_sessions=0 if by_pairs else len(decision.base),
-        items_per_step=candidate.items_per_step,
-        item_unit=candidate.item_unit,
-        ratio=distributions.exponential(decision.estimate),
-        interval=_interval(decision),
-        limit=math.expm1(policy.limit),
-        smallest_detectable=_size(decision.smallest_detectable),
-        gate=candidate.limit.gate,
-        require=candidate.limit.require,
-        verdict=decision.verdict,
-        code=decision.code,
-        pairs=decision.pairs,
-        earlier_pairs=min(decision.pairs, sum(candidate.earlier)),
-        drift=None if decision.drift is None else distributions.exponential(decision.drift),
-        tick=float(f"{math.expm1(decision.tick):.6g}") or None,
-        remedy=_remedy(decision.needs) if decision.needs else None,
-    )
-    return _as_accepted(candidate, _with_note(candidate, change, is_suspect=decision.is_suspect))
-
-
-def _as_accepted(candidate: Candidate, change: Change) -> Change:
+def _as_accepted(candidate: Candidate, judged: Judgement) -> Change | None:
     """Let an accepted change pass: its new epoch is too young to clear anything.
 
     Not a head far from it that nobody has compared, because the machine has moved, for example.
     """
+    if judged.change is None:
+        return None
+    change = _with_note(candidate, judged.change, is_suspect=judged.is_suspect)
     is_open = change.verdict is Verdict.INCONCLUSIVE and change.code is not Code.HISTORY_ALONE
     if not (candidate.is_accepted and is_open):
         return change
@@ -163,26 +113,6 @@ def _as_accepted(candidate: Candidate, change: Change) -> Change:
     if is_moved or (candidate.obstacle and signs.is_far(change)):
         return change
     return msgspec.structs.replace(change, verdict=Verdict.UNCHANGED, code=Code.ACCEPTED)
-
-
-def _interval(decision: Decision) -> Interval | None:
-    if decision.interval is None:
-        return None
-    low, high = decision.interval
-    return Interval(low=distributions.exponential(low), high=distributions.exponential(high))
-
-
-def _remedy(needs: Needs) -> Remedy:
-    return Remedy(
-        pairs=needs.pairs,
-        spread=distributions.exponential(needs.spread) - 1,
-        quiet_spread=distributions.exponential(needs.quiet_spread) - 1,
-        limit=distributions.exponential(needs.limit) - 1,
-    )
-
-
-def _size(logarithm: float | None) -> float | None:
-    return None if logarithm is None else distributions.exponential(logarithm) - 1
 
 
 # --- metrics that are judged by ranges
@@ -355,15 +285,10 @@ def open_workloads(judgements: Sequence[Judgement]) -> dict[str, float]:
     pairs: dict[str, float] = {}
     for judgement in judgements:
         if judgement.is_open:
-            name = judgement.candidate.workload
-            sizes[name] = max(_size_in_limits(judgement), sizes.get(name, -math.inf))
+            name, change = judgement.candidate.workload, judgement.change
+            size = 0.0  # where nothing is known, or ranges have answered
+            if change and change.ratio is not None and judgement.candidate.is_noisy:
+                size = (change.ratio - 1) / change.limit
+            sizes[name] = max(size, sizes.get(name, -math.inf))
             pairs[name] = max(judgement.expected_pairs, pairs.get(name, 0.0))
     return {name: pairs[name] for name in sorted(sizes, key=lambda n: sizes[n], reverse=True)}
-
-
-def _size_in_limits(judgement: Judgement) -> float:
-    """Return how much worse it is: 0 where nothing is known, or where ranges have answered."""
-    change = judgement.change
-    if change is None or change.ratio is None or not judgement.candidate.is_noisy:
-        return 0.0
-    return (change.ratio - 1) / change.limit

@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
@@ -17,6 +17,8 @@ NONE = "none"
 # a rounding error of about 1e-7 to 1e-6, which may be a large share of it and says nothing: at the
 # default tolerance, differences below 1e-6 never count.
 NUMERIC_FLOOR = 1e-3
+# What one step time stands for.
+_STEP = ("items_per_step", "item_unit", "statistic")
 
 
 def obstacles(base: Subject, head: Subject, tiers: Tiers) -> str:
@@ -29,7 +31,9 @@ def obstacles(base: Subject, head: Subject, tiers: Tiers) -> str:
         return f"other software (a hard fact in suite.toml): {_spell(promoted)}"
     if parameters := _different(base.parameters, head.parameters):
         return f"other parameters: {_spell(parameters)}"
-    if step := _different(_step(base), _step(head)):
+    # Of twice the work a step may well take twice as long.
+    steps = [{name: getattr(side, name) for name in _STEP} for side in (base, head)]
+    if step := _different(*steps):
         return f"a step is not the same on both sides: {_spell(step)}"
     return ""
 
@@ -42,23 +46,9 @@ def soft_differences(pairs: Iterable[tuple[Subject, Subject]]) -> tuple[Differen
     return tuple(sorted(differences, key=lambda d: (d.field, d.base, d.head)))
 
 
-def _step(subject: Subject) -> dict[str, object]:
-    """Return what one step time stands for: of twice the work it may well be twice as long."""
-    return {
-        "items_per_step": subject.items_per_step,
-        "item_unit": subject.item_unit,
-        "statistic": subject.statistic,
-    }
-
-
-def _latest(subject: Subject) -> dict[str, object]:
-    soft: Software = subject.sessions[-1].soft
-    return _facts(soft)
-
-
 def _different_software(base: Subject, head: Subject) -> list[Difference]:
     """Compare the software of two sides; older records do not know the packages."""
-    sides = (_latest(base), _latest(head))
+    sides = [_facts(side.sessions[-1].soft) for side in (base, head)]
     known = all(side["packages"] for side in sides)
     return [d for d in _different(*sides) if known or d.field != "packages"]
 
@@ -82,23 +72,15 @@ def _facts(struct: msgspec.Struct) -> dict[str, object]:
 
 
 def _different(base: Mapping[str, object], head: Mapping[str, object]) -> list[Difference]:
-    return [
-        _difference(key, base.get(key), head.get(key))
-        for key in sorted(base.keys() | head.keys())
-        if base.get(key) != head.get(key)
-    ]
-
-
-def _difference(field: str, base: object, head: object) -> Difference:
-    """Spell two values; by their types, too, where they would look the same (1 and "1")."""
-    spelled = (_text(base), _text(head))
-    if spelled[0] == spelled[1]:
-        spelled = (repr(base), repr(head))
-    return Difference(field=field, base=spelled[0], head=spelled[1])
-
-
-def _text(value: object) -> str:
-    return NONE if value is None else str(value)
+    differences = []
+    for key in sorted(base.keys() | head.keys()):
+        sides = (base.get(key), head.get(key))
+        if sides[0] != sides[1]:
+            old, new = (NONE if value is None else str(value) for value in sides)
+            if old == new:  # as 1 and "1"
+                old, new = map(repr, sides)
+            differences.append(Difference(field=key, base=old, head=new))
+    return differences
 
 
 def _spell(differences: list[Difference]) -> str:
@@ -114,13 +96,14 @@ def judge_numerics(base: Subject | None, head: Subject, limit: Limit) -> Numeric
     before = _find_latest_fingerprints(base)[:1] if base else []
     after = _find_latest_fingerprints(head)
     same = None
-    if before and (after or not _is_absent(head)):
+    is_absent = any(each.absent for each in head.sessions[-1].fingerprints)  # for want of time
+    if before and (after or not is_absent):
         old, new = _furthest(itertools.product(before, after or [Fingerprint()]))
         moved = numeric_difference(old, new)
         if moved is None or moved > limit.relative:
             return _row(head, limit, old, new, Verdict.NUMERICS_CHANGED, Code.BEYOND_LIMIT)
         same = _row(head, limit, old, new, Verdict.UNCHANGED, Code.WITHIN_LIMIT)
-    if len(after) > 1 and not _excuse(after):
+    if len(after) > 1 and not any(each.varies for each in after):
         first, second = _furthest(itertools.combinations(after, 2))
         return _row(head, limit, first, second, Verdict.NUMERICS_CHANGED, Code.NUMERICS_VARY)
     return same
@@ -156,13 +139,6 @@ def _numeric_differences(base: Fingerprint, head: Fingerprint) -> list[float]:
     return differences
 
 
-def _place(differences: list[float], tolerance: float) -> int:
-    """Return the place of the first difference beyond the tolerance, else of the largest."""
-    beyond = (place for place, size in enumerate(differences) if size > tolerance)
-    largest = max(range(len(differences)), key=differences.__getitem__, default=0)
-    return next(beyond, largest)
-
-
 def numeric_values(fingerprint: Fingerprint) -> tuple[float, ...]:
     """Return the losses, then the checksums."""
     return (*fingerprint.losses, *fingerprint.checksums)
@@ -173,24 +149,14 @@ def _find_latest_fingerprints(subject: Subject) -> list[Fingerprint]:
     return list(filter(numeric_values, subject.sessions[-1].fingerprints))
 
 
-def _is_absent(subject: Subject) -> bool:
-    """Whether there are no numbers because there was no time for them."""
-    return any(fingerprint.absent for fingerprint in subject.sessions[-1].fingerprints)
-
-
 def _furthest(pairs: Iterator[tuple[Fingerprint, Fingerprint]]) -> tuple[Fingerprint, Fingerprint]:
     """Return the pair that differs most; one with another number of values is further than any."""
-    return max(pairs, key=_distance)
 
+    def distance(pair: tuple[Fingerprint, Fingerprint]) -> float:
+        difference = numeric_difference(*pair)
+        return math.inf if difference is None else difference
 
-def _distance(pair: tuple[Fingerprint, Fingerprint]) -> float:
-    distance = numeric_difference(*pair)
-    return math.inf if distance is None else distance
-
-
-def _excuse(fingerprints: Sequence[Fingerprint]) -> str:
-    """Return the author's reason why the numbers vary; empty when there is none."""
-    return next((each.varies for each in fingerprints if each.varies), "")
+    return max(pairs, key=distance)
 
 
 def _row(
@@ -201,12 +167,15 @@ def _row(
     verdict: Verdict,
     code: Code,
 ) -> Numerics:
+    differences = _numeric_differences(first, second)
+    beyond = (place for place, size in enumerate(differences) if size > limit.relative)
+    largest = max(range(len(differences)), key=differences.__getitem__, default=0)
     return Numerics(
         workload=head.workload,
         base=numeric_values(first),
         head=numeric_values(second),
         losses=len(first.losses),
-        place=_place(_numeric_differences(first, second), limit.relative),
+        place=next(beyond, largest),
         difference=numeric_difference(first, second),
         tolerance=limit.relative,
         gate=limit.gate,

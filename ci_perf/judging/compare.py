@@ -73,7 +73,8 @@ def compare(
         ]
     )
     profiled = head.profiled if head.interleaved else ()
-    rows = attach_explanations(worst_first(noted), profiled, on_device=_on_device(head))
+    on_device = {each.workload for each in head.subjects if isinstance(each.machine, GpuMachine)}
+    rows = attach_explanations(worst_first(noted), profiled, on_device=on_device)
     return Comparison(
         tool=Tool(version=__version__),
         suite=head.suite,
@@ -189,16 +190,12 @@ def _find_spending(head: Summary) -> Spending | None:
     if head.interleaved is None or not (head.interleaved.suspects and is_counted):
         return None
     share = 1.0 if head.check is None else earlier_checks.share(head.check)
-    return Spending(check=head.check, share=share, earlier=_earlier_runs(head))
-
-
-def _earlier_runs(head: Summary) -> dict[str, tuple[str, ...]]:
-    """Name the earlier runs whose pairs count, and the workloads of which they do, in order."""
     workloads: dict[str, list[str]] = {}
     for subject in head.subjects:
         for earlier in subject.paired.earlier if subject.paired else ():
             workloads.setdefault(earlier.run, []).append(subject.workload)
-    return {run: tuple(sorted(workloads[run])) for run in sorted(workloads)}
+    runs = {run: tuple(sorted(workloads[run])) for run in sorted(workloads)}
+    return Spending(check=head.check, share=share, earlier=runs)
 
 
 def _suspects(head: Summary) -> int:
@@ -209,12 +206,7 @@ def _candidates(
     histories: Histories, head: Summary, limits: Limits, moved: Sequence[Reason]
 ) -> list[Candidate]:
     """Return every metric that may be judged: by a history that compares, or by pairs alone."""
-    return changes.doubt_history(_all_candidates(histories, head, limits, moved))
-
-
-def _all_candidates(
-    histories: Histories, head: Summary, limits: Limits, moved: Sequence[Reason]
-) -> Iterator[Candidate]:
+    every: list[Candidate] = []
     accepted = head.interleaved.accepted if head.interleaved else {}
     dependencies = head.interleaved.dependencies if head.interleaved else ()
     for subject in head.subjects:
@@ -223,7 +215,7 @@ def _all_candidates(
             continue
         of_workload = limits.of(name)
         before = histories.get(name)
-        yield from candidates.find_candidates(
+        every += candidates.find_candidates(
             subject,
             before,
             of_workload,
@@ -236,6 +228,7 @@ def _all_candidates(
                 before.sessions[-1].soft, subject.sessions[-1].soft
             ),
         )
+    return changes.doubt_history(every)
 
 
 def _apply_validity(rows: Iterable[R], validity: Validity) -> Iterator[R]:
@@ -314,10 +307,6 @@ def _profiles(base: Summary, head: Summary, rows: Iterable[Row]) -> Iterator[Pro
                 for each in profile.break_evens
             ),
         )
-
-
-def _on_device(head: Summary) -> set[str]:
-    return {each.workload for each in head.subjects if isinstance(each.machine, GpuMachine)}
 
 
 def _side(summary: Summary) -> Side:

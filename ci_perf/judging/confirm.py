@@ -281,8 +281,10 @@ class Confirmation:
             return alarm
         if pairs in self.looks.signs and (alarm := self._alarm(*self._sign_interval(pairs))):
             return self._by_median(alarm)
-        if pairs in self.looks.calm and (pairs > 1 or self._may_end_after_one()):
-            low, high = self._calm_interval(pairs)
+        may_end = pairs > 1 or (self.one_mode and self.day.df >= DAY_KNOWN_DF)
+        if pairs in self.looks.calm and may_end:
+            reach = self.reach(self.calm_tail(pairs), pairs)
+            low, high = self._around(reach, reach, self.spread())
             if self.policy.clears(low, high):
                 return self._ended("unchanged", low, high)
         return self._inconclusive() if pairs == self.looks.last else None
@@ -297,9 +299,6 @@ class Confirmation:
         if high < 0 and not self.policy.is_below_limit(-estimate):
             return self._ended("improved", low, high)
         return None
-
-    def _may_end_after_one(self) -> bool:
-        return self.one_mode and self.day.df >= DAY_KNOWN_DF
 
     def _alarm(self, low: float, high: float) -> Outcome | None:
         """Return the alarm that this interval raises, if it does."""
@@ -351,11 +350,6 @@ class Confirmation:
         pairs = len(self._differences)
         share = self._looks(earlier=()).calm_share(pairs)
         reach = self.reach(self._beta() * share, pairs)
-        return self._around(reach, reach, self.spread())
-
-    def _calm_interval(self, look: int) -> tuple[float, float]:
-        """Return an interval that clears just where this look says "unchanged"."""
-        reach = self.reach(self.calm_tail(look), len(self._differences))
         return self._around(reach, reach, self.spread())
 
     def _around(self, below: float, above: float, spread: float) -> tuple[float, float]:

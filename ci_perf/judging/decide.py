@@ -10,11 +10,10 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ci_perf.judging import noisy_metrics, variability
-from ci_perf.judging.candidates import Candidate
-from ci_perf.judging.confirm import Confirmation, Outcome, share_alpha, sign
-from ci_perf.judging.metric_values import Sessions
-from ci_perf.judging.noisy_metrics import Decision, Pairs
+from ci_perf.judging import distributions, variability
+from ci_perf.judging.candidates import Candidate, Judgement
+from ci_perf.judging.confirm import Confirmation, Outcome, alarm_reach, share_alpha, sign
+from ci_perf.judging.metric_values import Pairs, Sessions
 from ci_perf.judging.policy import (
     LOOKS,
     PAIRS_WITHOUT_HISTORY,
@@ -23,7 +22,10 @@ from ci_perf.judging.policy import (
 )
 from ci_perf.judging.screen import Screened, estimate_pairs, predict, screen, smallest_detectable
 from ci_perf.judging.variability import Day
-from ci_perf.model.comparison import Code, Verdict
+from ci_perf.model.comparison import Change, Code, Interval, Remedy, Verdict
+
+# Reason codes after which a row says what would decide it.
+_MAY_BE_DECIDED = frozenset({Code.SPREAD, Code.TOO_FEW_PAIRS, Code.WORSE_BY_HISTORY})
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +51,8 @@ def decide(
     suspects: int = 0,
     check: int | None = None,
     sharing: int = 0,
-) -> list[Decision]:
-    """Decide metrics of any kind together, in their order.
+) -> list[Judgement]:
+    """Decide metrics of any kind, as costs, together and in their order.
 
     Those that gate share alpha among themselves, the others among themselves. ``suspects`` is how
     many of the gating ones there were when pairs began to be launched: never fewer share alpha.
@@ -69,7 +71,7 @@ def decide(
     }
     days = _days(metrics, screened)
     return [
-        _decision(metric, result, shares[metric.limit.gate], days[metric.policy_kind])
+        _judge(metric, result, shares[metric.limit.gate], days[metric.policy_kind])
         for metric, result in zip(metrics, screened, strict=True)
     ]
 
@@ -97,13 +99,13 @@ def _screen_by_kind(metrics: Sequence[Candidate]) -> list[Screened | None]:
         policies = [metrics[i].policy for i in items]
         of_kind = screen(list(items.values()), min(policies)) if items else []
         for i, result in zip(items, of_kind, strict=True):
-            results[i] = _widen_by_rounding(result, metrics[i]) if metrics[i].tick else result
+            results[i] = _widen_by_rounding(result, metrics[i].tick) if metrics[i].tick else result
     return results
 
 
-def _widen_by_rounding(screened: Screened, metric: Candidate) -> Screened:
+def _widen_by_rounding(screened: Screened, tick: float) -> Screened:
     """Widen the interval of a screened metric by the uniform error of rounded numbers."""
-    error = math.hypot(screened.error, metric.tick / math.sqrt(6))
+    error = math.hypot(screened.error, tick / math.sqrt(6))
     reach = (screened.high - screened.difference) * (error / screened.error)
     low, high = screened.difference - reach, screened.difference + reach
     return replace(screened, low=low, high=high, error=error)
@@ -157,40 +159,93 @@ def _clears(screened: Screened, metric: Candidate) -> bool:
     return screened.clears(metric.policy) and not may_be_loss
 
 
-def _decision(metric: Candidate, screened: Screened | None, shares: _Shares, day: Day) -> Decision:
+def _judge(metric: Candidate, screened: Screened | None, shares: _Shares, day: Day) -> Judgement:
     if metric.pairs and _is_suspect(metric, screened):
         return _confirm_by_pairs(metric, _Known(screened, shares.confirm, day))
     if screened is not None:
-        return _from_history(metric, screened, shares.predict)
-    return _unknown(metric)
+        return _judge_by_history(metric, screened, shares.predict)
+    return Judgement(
+        candidate=metric,
+        change=None,
+        is_open=metric.may_get_pairs,
+        expected_pairs=float(PAIRS_WITHOUT_HISTORY),
+    )
 
 
-def _from_history(metric: Candidate, screened: Screened, alpha: float) -> Decision:
+def _judge_by_history(metric: Candidate, screened: Screened, alpha: float) -> Judgement:
     """Say what the committed sessions allow: no change, a prediction, or nothing."""
     assert metric.history is not None
     verdict, code = _predict_by_history(metric, screened, alpha)
     is_suspect = _is_suspect(metric, screened)
-    return Decision(
-        verdict=verdict,
-        code=code,
+    change = _make_change(
+        metric,
+        verdict,
+        code,
         base=metric.history.current,
         head=metric.head,
         level=centre(metric.history.current),
         estimate=screened.difference,
         interval=(screened.low, screened.high),
-        smallest_detectable=smallest_detectable(screened, metric.policy, alpha),
+        detectable=smallest_detectable(screened, metric.policy, alpha),
         drift=screened.difference,
-        tick=metric.tick,
+    )
+    calm = estimate_pairs(metric.policy, 2 * screened.prior_variance, screened.prior_df)
+    return Judgement(
+        candidate=metric,
+        change=change,
         is_suspect=is_suspect,
-        is_open=is_suspect,
-        expected_pairs=_pairs_to_come(metric, screened, code),
+        is_open=is_suspect and metric.may_get_pairs,
+        expected_pairs=max(calm, LOOKS[0]) if code is Code.HISTORY_ALONE else calm,
     )
 
 
-def _pairs_to_come(metric: Candidate, screened: Screened, code: Code) -> float:
-    """Return how many pairs are expected to decide a suspect that has had none."""
-    calm = estimate_pairs(metric.policy, 2 * screened.prior_variance, screened.prior_df)
-    return max(calm, LOOKS[0]) if code is Code.HISTORY_ALONE else calm
+def _make_change(
+    metric: Candidate,
+    verdict: Verdict,
+    code: Code,
+    *,
+    base: Sessions,
+    head: Sequence[float],
+    level: float,
+    estimate: float,
+    interval: tuple[float, float],
+    detectable: float,
+    drift: float | None,
+    pairs: int = 0,
+    remedy: Remedy | None = None,
+) -> Change:
+    """Turn costs, which are logarithms, into the row of a comparison.
+
+    ``base`` and ``head`` are the launches that decided: committed sessions and the head's own, or
+    the two sides of ``pairs`` pairs. ``level`` is the base that ``estimate`` is the distance from.
+    """
+    exponential = distributions.exponential
+    low, high = interval
+    is_bounded = math.isfinite(low) and math.isfinite(high)
+    return Change(
+        workload=metric.workload,
+        metric=metric.metric.name,
+        base=metric.shown(level),
+        head=metric.shown(level + estimate),
+        base_processes=sum(map(len, base)),
+        head_processes=len(head),
+        base_sessions=0 if pairs else len(base),
+        items_per_step=metric.items_per_step,
+        item_unit=metric.item_unit,
+        ratio=exponential(estimate),
+        interval=Interval(low=exponential(low), high=exponential(high)) if is_bounded else None,
+        limit=math.expm1(metric.policy.limit),
+        smallest_detectable=exponential(detectable) - 1 if math.isfinite(detectable) else None,
+        gate=metric.limit.gate,
+        require=metric.limit.require,
+        verdict=verdict,
+        code=code,
+        pairs=pairs,
+        earlier_pairs=min(pairs, sum(metric.earlier)),
+        drift=None if drift is None else exponential(drift),
+        tick=float(f"{math.expm1(metric.tick):.6g}") or None,
+        remedy=remedy,
+    )
 
 
 def _predict_by_history(
@@ -219,24 +274,7 @@ def _judge_unproven(metric: Candidate, low: float) -> Verdict:
     return Verdict.LIKELY_SLOWER if is_likely else Verdict.INCONCLUSIVE
 
 
-def _unknown(metric: Candidate) -> Decision:
-    """Say that there is nothing to compare with yet: no history that compares, and no pair."""
-    return Decision(
-        verdict=Verdict.INCONCLUSIVE,
-        code=Code.TOO_FEW_PAIRS,
-        base=[],
-        head=metric.head,
-        level=0.0,
-        estimate=0.0,
-        interval=None,
-        smallest_detectable=None,
-        is_suspect=True,
-        is_open=True,
-        expected_pairs=float(PAIRS_WITHOUT_HISTORY),
-    )
-
-
-def _confirm_by_pairs(metric: Candidate, known: _Known) -> Decision:
+def _confirm_by_pairs(metric: Candidate, known: _Known) -> Judgement:
     """Let the pairs decide, in their order; those after the decision are left alone."""
     confirmation, screened = _confirmation(metric, known), known.screened
     if metric.said is Verdict.UNCHANGED:
@@ -250,61 +288,91 @@ def _confirm_by_pairs(metric: Candidate, known: _Known) -> Decision:
     if verdict is Verdict.INCONCLUSIVE:
         verdict = _judge_unproven(metric, outcome.low)
     used = metric.pairs[: outcome.pairs]
-    return Decision(
-        verdict=verdict,
-        code=code,
-        base=[[base for base, _ in used]],
+    bases = [base for base, _ in used]
+    average = statistics.median if outcome.by_median else statistics.fmean
+    remedy = _find_remedy(confirmation, outcome)
+    change = _make_change(
+        metric,
+        verdict,
+        code,
+        base=[bases],
         head=[head for _, head in used],
-        level=_level(outcome, [base for base, _ in used]),
+        level=average(bases) if bases else 0.0,
         estimate=outcome.estimate,
-        interval=_finite(outcome.low, outcome.high),
-        smallest_detectable=_known(confirmation.smallest_detectable()),
+        interval=(outcome.low, outcome.high),
+        detectable=confirmation.smallest_detectable(),
         pairs=outcome.pairs,
         drift=screened.difference if screened else None,
-        tick=metric.tick,
-        needs=noisy_metrics.needs(confirmation, outcome)
-        if code in {Code.SPREAD, Code.TOO_FEW_PAIRS, Code.WORSE_BY_HISTORY}
-        else None,
-        is_suspect=True,
-        is_open=is_open,
-        expected_pairs=_estimate_pairs_left(confirmation, outcome),
+        remedy=remedy if code in _MAY_BE_DECIDED else None,
+    )
+    # If the change is the one that was seen so far.
+    last = remedy.pairs if remedy and remedy.pairs else confirmation.looks.last
+    return Judgement(
+        candidate=metric,
+        change=change,
+        is_open=is_open and metric.may_get_pairs,
+        expected_pairs=float(last - outcome.pairs),
     )
 
 
-def _estimate_pairs_left(confirmation: Confirmation, outcome: Outcome) -> float:
-    """Return how many pairs more would decide, if the change is the one that was seen so far."""
-    needed = noisy_metrics.needs(confirmation, outcome)
-    last = needed.pairs if needed and needed.pairs else confirmation.looks.last
-    return float(last - outcome.pairs)
+def _find_remedy(confirmation: Confirmation, outcome: Outcome) -> Remedy | None:
+    """Return what would decide; `None` while nothing is known of the spread.
+
+    It supposes that the change is the one that was seen, and that pairs go on differing as they
+    did.
+    """
+    spread = confirmation.spread()
+    if not math.isfinite(spread):
+        return None
+    size, policy = abs(outcome.estimate), confirmation.policy
+    rounding, last = confirmation.rounding(), confirmation.looks.last
+
+    def reach_of_alarm(look: int) -> float:
+        tail = confirmation.alarm_tail(look, sign(outcome.estimate))
+        return alarm_reach(tail, look, trim=confirmation.trim)
+
+    def reach_of_calm(look: int) -> float:
+        return confirmation.reach(confirmation.calm_tail(look), look)
+
+    def decides(look: int) -> bool:
+        if look in confirmation.looks.alarm:
+            below = reach_of_alarm(look) * confirmation.alarm_spread() + rounding
+            if policy.is_beyond_half(size - below):
+                return True
+        return policy.is_below_limit(size + reach_of_calm(look) * spread + rounding)
+
+    quiet_spread = max(
+        (size - rounding - policy.half_limit) / reach_of_alarm(last),
+        (policy.limit - size - rounding) / reach_of_calm(last),
+        0.0,
+    )
+    limit = size + rounding + reach_of_calm(last) * spread
+    later = (look for look in sorted(confirmation.looks.calm) if look > outcome.pairs)
+    return Remedy(
+        pairs=next(filter(decides, later), None),
+        spread=distributions.exponential(spread) - 1,
+        quiet_spread=distributions.exponential(quiet_spread) - 1,
+        limit=distributions.exponential(limit) - 1,
+    )
 
 
 def _confirmation(metric: Candidate, known: _Known) -> Confirmation:
-    screened = known.screened
+    screened, history = known.screened, metric.history
+    epochs = (history.current, *history.earlier) if history else ()
+    sessions = list(itertools.chain(*epochs))
     return Confirmation(
         policy=metric.policy,
         alpha=known.alpha,
         prior_variance=screened.prior_variance if screened else 0.0,
         prior_df=screened.prior_df if screened else 0.0,
         suspected=sign(screened.difference) if screened else 0,
-        usual_variance=_usual_variance(metric) if screened else 0.0,
+        usual_variance=variability.usual_variance([*sessions, metric.head]) if screened else 0.0,
         tick=metric.tick,
         trimmed=metric.trimmed,
         earlier=metric.earlier,
         day=known.day,
-        one_mode=_has_one_mode(metric),
+        one_mode=variability.exclude_two_modes(sessions, smallest_gap=metric.policy.half_limit),
     )
-
-
-def _has_one_mode(metric: Candidate) -> bool:
-    """Whether the history shows that launches have one mode only."""
-    known = (metric.history.current, *metric.history.earlier) if metric.history else ()
-    sessions = list(itertools.chain(*known))
-    return variability.exclude_two_modes(sessions, smallest_gap=metric.policy.half_limit)
-
-
-def _usual_variance(metric: Candidate) -> float:
-    known = (metric.history.current, *metric.history.earlier) if metric.history else ()
-    return variability.usual_variance([*itertools.chain(*known), metric.head])
 
 
 def _read(confirmation: Confirmation, pairs: Pairs) -> Outcome | None:
@@ -314,13 +382,6 @@ def _read(confirmation: Confirmation, pairs: Pairs) -> Outcome | None:
         if outcome is not None:
             return outcome
     return None
-
-
-def _level(outcome: Outcome, bases: Sequence[float]) -> float:
-    """Return the median of the bases where that of the differences was taken, else the mean."""
-    if not bases:
-        return 0.0
-    return statistics.median(bases) if outcome.by_median else statistics.fmean(bases)
 
 
 def _is_by_ticks(metric: Candidate, known: _Known) -> bool:
@@ -375,14 +436,6 @@ def _explain_undecided(metric: Candidate) -> Code:
     sessions = [session for session in (*known, metric.head, *sides) if session]
     has_modes = variability.have_two_modes(sessions, smallest_gap=metric.policy.half_limit)
     return Code.TWO_MODES if has_modes else Code.SPREAD
-
-
-def _finite(low: float, high: float) -> tuple[float, float] | None:
-    return (low, high) if math.isfinite(low) and math.isfinite(high) else None
-
-
-def _known(size: float) -> float | None:
-    return size if math.isfinite(size) else None
 
 
 def centre(sessions: Sessions) -> float:

@@ -47,7 +47,7 @@ def _student_quantile(tail: float, df: float) -> float:
     low, high = 0.0, 1.0
     while student_tail(high, df) > tail:
         low, high = high, 2 * high
-    log_density = _log_density_at_zero(df)
+    log_density = math.lgamma((df + 1) / 2) - math.lgamma(df / 2) - math.log(df * math.pi) / 2
     t = (low + high) / 2
     for _ in range(_MOST_STEPS):
         seen = student_tail(t, df)
@@ -61,10 +61,6 @@ def _student_quantile(tail: float, df: float) -> float:
         else:
             t = (low + high) / 2
     return t
-
-
-def _log_density_at_zero(df: float) -> float:
-    return math.lgamma((df + 1) / 2) - math.lgamma(df / 2) - math.log(df * math.pi) / 2
 
 
 def student_tail(t: float, df: float) -> float:
@@ -138,7 +134,7 @@ def inverse_trigamma(y: float) -> float:
     """Return x > 0 with trigamma(x) = y, for y > 0."""
     _positive(y)
     # Trigamma falls, and lies between 1/x + 1/2x² and 1/x + 1/x²: so does the answer's bracket.
-    low, high = (_reciprocal_root(y, factor) for factor in (0.5, 1.0))
+    low, high = ((0.5 + math.sqrt(0.25 + factor * y)) / y for factor in (0.5, 1.0))
     for _ in range(200):
         middle = (low + high) / 2
         if middle in {low, high}:
@@ -148,11 +144,6 @@ def inverse_trigamma(y: float) -> float:
         else:
             high = middle
     return (low + high) / 2
-
-
-def _reciprocal_root(y: float, factor: float) -> float:
-    """Solve 1/x + factor/x² = y for x > 0."""
-    return (0.5 + math.sqrt(0.25 + factor * y)) / y
 
 
 def _positive(x: float) -> None:

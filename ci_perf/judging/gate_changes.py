@@ -39,7 +39,17 @@ def find(
     own = {row.workload for row in judged if row.own_file}
     changes = [
         *(change for edit in edits for change in _compare_baseline(edit, limits)),
-        *(change for row in judged for change in _less_work(row)),
+        *(
+            GateChange(
+                kind=GateKind.LESS_WORK,
+                workload=row.workload,
+                name=row.metric,
+                before=row.base,
+                after=row.head,
+            )
+            for row in judged
+            if row.metric in _WORK and row.base > 0 and row.head <= _LESS_WORK * row.base
+        ),
         *(GateChange(kind=GateKind.OWN_FILE, workload=name) for name in own.union(own_files)),
         *(_compare_suites(base, head) if base else ()),
     ]
@@ -144,9 +154,3 @@ def _compare_baseline(edit: BaselineEdit, limits: Limits | None) -> Iterator[Gat
 def _is_worse(name: str, before: float, after: float) -> bool:
     is_higher_better = metrics.metric_of(name).better is Better.HIGHER
     return after < before if is_higher_better else after > before
-
-
-def _less_work(row: Change) -> Iterator[GateChange]:
-    if row.metric in _WORK and row.base > 0 and row.head <= _LESS_WORK * row.base:
-        workload, name, kind = row.workload, row.metric, GateKind.LESS_WORK
-        yield GateChange(kind=kind, workload=workload, name=name, before=row.base, after=row.head)

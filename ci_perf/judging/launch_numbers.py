@@ -10,16 +10,8 @@ from ci_perf.judging import peaks, variability
 from ci_perf.judging.policy import TRIMMED_BLOCKS
 from ci_perf.model import metrics
 from ci_perf.model.base import Scalar, Statistic
-from ci_perf.model.process import (
-    CompileCounts,
-    DeviceMemory,
-    DeviceWork,
-    Memory,
-    Process,
-    StepPhase,
-    StepPhases,
-    Timed,
-)
+from ci_perf.model.metrics import Metric
+from ci_perf.model.process import CompileCounts, Process, StepPhases, Timed
 from ci_perf.model.run import Measured, Pair, Paired, Run
 from ci_perf.model.summary import Numbers
 from ci_perf.model.validity import Evidence
@@ -118,38 +110,44 @@ def find_own_numbers(process: Process) -> Numbers:
         metrics.STEP_TIME.name: step_s,
         metrics.STEP_P05.name: process.timed.steps.p05,
         metrics.STEP_P95.name: process.timed.steps.p95,
-        **_host_memory(process.memory),
+        **_find_counts(process),
         **(_compiles(process, process.compiles, step_s) if process.compiles else {}),
-        **_work(process),
-        **_device_work(process.device_work),
-        **_cpu_time(process.timed),
         **_on_device(process.timed, step_s),
-        **(_device_memory(process.memory.device) if process.memory.device else {}),
         **(_phases(process.step_phases) if process.step_phases else {}),
         **(_gpus(process.evidence) if process.evidence else {}),
-        **_skew(process),
         **process.metrics,
     }
 
 
-def _device_work(work: DeviceWork | None) -> Numbers:
-    """Return exact counts of a GPU; nothing where no profile could be had."""
-    if work is None or work.absent:
-        return {}
-    counts = {
-        metrics.KERNELS: work.launched,
-        metrics.HOST_WAITS: work.host_waits,
-        metrics.GRAPH_REPLAYS: work.graph_replays,
-        metrics.SPILLS: work.spills,
+def _find_counts(process: Process) -> Numbers:
+    """Return what a process has recorded as it is judged, as far as it is known.
+
+    The memory of the host is that of the process and all below it.
+    """
+    memory, timed, work, gpu = process.memory, process.timed, process.work, process.device_work
+    below, device, ranks = memory.below_bytes, memory.device, process.ranks
+    counts: dict[Metric, float | None] = {
+        metrics.HOST_RSS_PEAK: None if below is None else memory.host_rss_peak_bytes + below,
+        metrics.OPERATORS: work.operators,
+        metrics.FLOPS: work.flops,
+        metrics.STEP_CPU: cpu_time(timed),
+        metrics.TASKS: timed.tasks,
+        metrics.ARRIVAL_SKEW: ranks.arrival_skew_s if ranks else None,
     }
+    if gpu and not gpu.absent:  # a profile could be had
+        counts |= {
+            metrics.KERNELS: gpu.launched,
+            metrics.HOST_WAITS: gpu.host_waits,
+            metrics.GRAPH_REPLAYS: gpu.graph_replays,
+            metrics.SPILLS: gpu.spills,
+        }
+    if device:
+        counts |= {
+            metrics.PEAK_ALLOCATED: device.peak_allocated_bytes,
+            metrics.PEAK_RESERVED: device.peak_reserved_bytes,
+            metrics.PEAK_ACTIVE: device.peak_active_bytes,
+        }
     return {metric.name: float(count) for metric, count in counts.items() if count is not None}
-
-
-def _host_memory(memory: Memory) -> Numbers:
-    """Return the memory of the process and all below it; nothing where these were not seen."""
-    if memory.below_bytes is None:
-        return {}
-    return {metrics.HOST_RSS_PEAK.name: float(memory.host_rss_peak_bytes + memory.below_bytes)}
 
 
 def world_size(parameters: Mapping[str, Scalar]) -> int:
@@ -210,15 +208,6 @@ def _first_step(process: Process, compiles: CompileCounts, step_s: float) -> Num
     return {metrics.FIRST_STEP.name: first_s, metrics.COMPILE_WARM.name: extra_s}
 
 
-def _work(process: Process) -> Numbers:
-    numbers: Numbers = {}
-    if process.work.operators is not None:
-        numbers[metrics.OPERATORS.name] = float(process.work.operators)
-    if process.work.flops is not None:
-        numbers[metrics.FLOPS.name] = float(process.work.flops)
-    return numbers
-
-
 def cpu_time(timed: Timed) -> float | None:
     """Return CPU time per step, over all blocks; `None` where nobody knows it.
 
@@ -227,12 +216,6 @@ def cpu_time(timed: Timed) -> float | None:
     by 4 to 6 % where the median of the blocks differs by 5 to 8 %, the least by 5 to 11 %.
     """
     return statistics.fmean(timed.cpu_s) if timed.cpu_s else None
-
-
-def _cpu_time(timed: Timed) -> Numbers:
-    cpu_s = cpu_time(timed)
-    numbers = {metrics.STEP_CPU.name: cpu_s, metrics.TASKS.name: timed.tasks}
-    return {name: float(number) for name, number in numbers.items() if number is not None}
 
 
 def _on_device(timed: Timed, step_s: float) -> Numbers:
@@ -244,27 +227,15 @@ def _on_device(timed: Timed, step_s: float) -> Numbers:
     return numbers
 
 
-def _device_memory(device: DeviceMemory) -> Numbers:
-    peaks_bytes = {
-        metrics.PEAK_ALLOCATED.name: device.peak_allocated_bytes,
-        metrics.PEAK_RESERVED.name: device.peak_reserved_bytes,
-        metrics.PEAK_ACTIVE.name: device.peak_active_bytes,
-    }
-    return {name: float(peak) for name, peak in peaks_bytes.items() if peak is not None}
-
-
 def _phases(parts: StepPhases) -> Numbers:
     """Return the shares of a step. The host waits for data; a copy is what the device is at."""
     numbers: Numbers = {}
     if data := parts.phases.get("data"):
         numbers[metrics.DATA_WAIT.name] = data.host_s / parts.step_s
     if copying := parts.phases.get("h2d"):
-        numbers[metrics.H2D.name] = _duration(copying) / parts.step_s
+        copying_s = copying.host_s if copying.device_s is None else copying.device_s
+        numbers[metrics.H2D.name] = copying_s / parts.step_s
     return numbers
-
-
-def _duration(phase: StepPhase) -> float:
-    return phase.host_s if phase.device_s is None else phase.device_s
 
 
 def _gpus(evidence: Evidence) -> Numbers:
@@ -280,13 +251,6 @@ def _gpus(evidence: Evidence) -> Numbers:
     if busy:
         numbers[metrics.GPU_UTIL.name] = statistics.fmean(busy)
     return numbers
-
-
-def _skew(process: Process) -> Numbers:
-    ranks = process.ranks
-    if ranks is None or ranks.arrival_skew_s is None:
-        return {}
-    return {metrics.ARRIVAL_SKEW.name: ranks.arrival_skew_s}
 
 
 def _energy(process: Process, items_per_step: float) -> Numbers:

@@ -17,6 +17,8 @@ from ci_perf.model.summary import Numbers, Subject
 
 Sessions = Sequence[Sequence[float]]
 """Values of one metric: one list per session, one value per process."""
+Pairs = Sequence[tuple[float, float]]
+"""Values of base and head that were launched in turns."""
 
 # Counted, not timed: the same code gives the same number.
 EXACT = frozenset({Kind.COUNT, Kind.DEVICE_MEMORY})

@@ -101,13 +101,17 @@ def screen(
 
 def foresee(histories: Sequence[History], policy: Policy, launches: int) -> list[Screened]:
     """Screen workloads as if so many launches of each head were just like their history."""
-    return _together([_foresee_workload(history, launches) for history in histories], policy)
-
-
-def _foresee_workload(history: History, launches: int) -> _Workload:
-    means = _means(history.current)
-    workload = _workload(history, [statistics.fmean(means)])
-    return replace(workload, difference=0.0, head_share=1 / launches)
+    return _together(
+        [
+            replace(
+                _workload(history, [statistics.fmean(_means(history.current))]),
+                difference=0.0,
+                head_share=1 / launches,
+            )
+            for history in histories
+        ],
+        policy,
+    )
 
 
 def _together(workloads: Sequence[_Workload], policy: Policy) -> list[Screened]:
@@ -177,7 +181,10 @@ def _screen_workload(
     launch = variability.moderate(workload.launch, launches)
     own = workload.launch if workload.launch.df else launch
     between = _between(workload, own, sessions, policy)
-    error = math.sqrt(between.value * (1 + 1 / workload.sessions) + _lack(workload, own))
+    # A mean of fewer launches than a session has varies more.
+    lacking = max(workload.head_share - workload.share, 0.0)
+    lacking += max(workload.current_share - workload.share, 0.0) / workload.sessions
+    error = math.sqrt(between.value * (1 + 1 / workload.sessions) + own.value * lacking)
     reach = distributions.student_quantile(BETA_SCREEN, between.df) * error
     return Screened(
         difference=workload.difference,
@@ -201,13 +208,6 @@ def _between(workload: _Workload, launch: Variance, sessions: Variance, policy: 
         spread = max(policy.session_spread, policy.lone_session_spread)
         variance = Variance(spread**2 + noise, policy.prior_df)
     return Variance(max(variance.value, noise / 2), variance.df)
-
-
-def _lack(workload: _Workload, launch: Variance) -> float:
-    """Return the additional variance of a mean of fewer launches than a session has."""
-    head = max(workload.head_share - workload.share, 0.0)
-    base = max(workload.current_share - workload.share, 0.0) / workload.sessions
-    return launch.value * (head + base)
 
 
 Prediction = Literal["unconfirmed", "unchanged", "inconclusive"]

@@ -7,20 +7,23 @@ from typing import Literal
 from ci_perf.judging import canaries, comparability, launch_numbers
 from ci_perf.model.process import (
     BreakEven,
-    Fingerprint,
     GpuUse,
     Process,
     Profile,
     SideProfile,
     StepPhase,
 )
-from ci_perf.model.run import Earlier, Measured, NodeSession, Paired, Run
+from ci_perf.model.run import Measured, NodeSession, Paired, Run
 from ci_perf.model.summary import EarlierPairs, PairedNumbers, SessionNumbers, Subject, Summary
 from ci_perf.model.validity import GpuEvidence
 
 
 def run(measured: Run, *, label: str) -> Summary:
-    """Reduce a run to one number per process and metric."""
+    """Reduce a run to one number per process and metric.
+
+    Each workload has what its own session knows: each node has canaries of its own.
+    """
+    sessions = {name: session for session in measured.sessions for name in session.workloads}
     return Summary(
         label=label,
         source=measured.source,
@@ -28,25 +31,21 @@ def run(measured: Run, *, label: str) -> Summary:
         suite=measured.suite,
         selection=measured.selection,
         validity=measured.validity,
-        subjects=tuple(_subjects(measured)),
+        subjects=tuple(
+            _subject(measured, workload, sessions[workload.workload])
+            for workload in measured.measured
+        ),
         failed=measured.failed,
         machine=measured.environment.hard,
         image=measured.environment.image,
         interleaved=measured.interleaved,
         checks=measured.checks,
         check=measured.check,
-        profiles=_profiles(measured),
+        profiles=tuple(_profile(workload, measured) for workload in measured.measured),
         same=measured.same,
         touched=measured.touched,
         profiled=measured.profiled,
     )
-
-
-def _subjects(measured: Run) -> Iterator[Subject]:
-    """Yield each workload with what its own session knows: each node has canaries of its own."""
-    sessions = {name: session for session in measured.sessions for name in session.workloads}
-    for workload in measured.measured:
-        yield _subject(measured, workload, sessions[workload.workload])
 
 
 def _subject(measured: Run, workload: Measured, session: NodeSession) -> Subject:
@@ -64,7 +63,8 @@ def _subject(measured: Run, workload: Measured, session: NodeSession) -> Subject
                 node=session.node,
                 soft=session.soft,
                 processes=launch_numbers.list_workload_numbers(workload, measured),
-                fingerprints=_each_once(workload),
+                # The different ones, in launch order.
+                fingerprints=tuple(dict.fromkeys(each.fingerprint for each in workload.processes)),
                 canaries=canaries.readings(session.canaries),
             ),
         ),
@@ -74,7 +74,11 @@ def _subject(measured: Run, workload: Measured, session: NodeSession) -> Subject
 
 def _find_paired(measured: Run, workload: Measured) -> PairedNumbers | None:
     """Return the pairs of a workload whose base was launched beside it, now or in earlier runs."""
-    earlier = tuple(_earlier(measured, workload))
+    earlier = [
+        (run, paired)
+        for run in measured.earlier
+        if (paired := _find_workload(run.paired, workload.workload)) and paired.pairs
+    ]
     today = _find_workload(measured.paired, workload.workload)
     known = [each for each in (today, *(paired for _, paired in earlier)) if each]
     if not known:
@@ -96,29 +100,11 @@ def _find_paired(measured: Run, workload: Measured) -> PairedNumbers | None:
     )
 
 
-def _earlier(measured: Run, workload: Measured) -> Iterator[tuple[Earlier, Paired]]:
-    """Yield what each earlier run of the same commits has launched of a workload."""
-    for run in measured.earlier:
-        paired = _find_workload(run.paired, workload.workload)
-        if paired is not None and paired.pairs:
-            yield run, paired
-
-
 def _find_workload(all_paired: Iterable[Paired], name: str) -> Paired | None:
     return next((paired for paired in all_paired if paired.workload == name), None)
 
 
-def _each_once(workload: Measured) -> tuple[Fingerprint, ...]:
-    """Return the different fingerprints, in launch order."""
-    return tuple(dict.fromkeys(process.fingerprint for process in workload.processes))
-
-
 # --- what is shown beside the judged metrics: epochs, the use of GPUs, when compiling pays
-
-
-def _profiles(run: Run) -> tuple[Profile, ...]:
-    """Describe every measured workload, in the order of the run."""
-    return tuple(_profile(workload, run) for workload in run.measured)
 
 
 def _profile(workload: Measured, run: Run) -> Profile:
@@ -204,36 +190,27 @@ def _break_evens(compiled: Measured, run: Run) -> Iterator[BreakEven]:
             for process in compiled.processes
             if process.compiles and process.compiles.cache == cache
         ]
-        if not first_s:
-            continue
-        eager_first_s = [process.phases.first_step_s for process in eager.processes]
-        cost_s = statistics.median(first_s) - statistics.median(eager_first_s)
-        yield BreakEven(
-            eager=eager.workload,
-            cache=cache,
-            cost_s=cost_s,
-            gain_s=gain_s,
-            is_faster=is_faster,
-        )
+        if first_s:
+            eager_first_s = [process.phases.first_step_s for process in eager.processes]
+            yield BreakEven(
+                eager=eager.workload,
+                cache=cache,
+                cost_s=statistics.median(first_s) - statistics.median(eager_first_s),
+                gain_s=gain_s,
+                is_faster=is_faster,
+            )
 
 
 def _eager(compiled: Measured, run: Run) -> Measured | None:
     """Return the workload that differs in one parameter and makes no graph."""
-    if not _is_compiled(compiled):
+    if not any(launch.compiles and launch.compiles.graphs for launch in compiled.processes):
         return None
     for name in compiled.parameters:
         wanted = launch_numbers.family(compiled.workload, compiled.parameters, name)
         for other in launch_numbers.list_session_numbers(compiled, run):
             shared = launch_numbers.family(other.workload, other.parameters, name)
-            if shared == wanted and name in other.parameters and _is_eager(other):
+            counts = [launch.compiles for launch in other.processes]
+            is_eager = all(known and not known.graphs for known in counts)
+            if shared == wanted and name in other.parameters and is_eager:
                 return other
     return None
-
-
-def _is_compiled(workload: Measured) -> bool:
-    return any(launch.compiles and launch.compiles.graphs for launch in workload.processes)
-
-
-def _is_eager(workload: Measured) -> bool:
-    """Whether every process is known to have made no graph."""
-    return all(launch.compiles and not launch.compiles.graphs for launch in workload.processes)

@@ -240,13 +240,14 @@ def describe(history: Sequence[Subject], threshold: Threshold) -> tuple[MetricHi
 def _metric_history(subject: Subject, metric: Metric, *, has_drifted: bool) -> MetricHistory:
     history = metric_values.history(subject, metric)
     is_noisy = metric.kind in KIND_OF
+    line = fit_line(list(map(mean_logarithm, history.current))) if is_noisy else None
     return MetricHistory(
         workload=subject.workload,
         metric=metric.name,
         centre=metric_values.centre(metric.kind, history.current),
         spread=_spread(history) if is_noisy else None,
         excludes=_excludes(KIND_OF[metric.kind], history) if is_noisy else None,
-        trend=_trend(history) if is_noisy else None,
+        trend=math.exp(line.rise) if line else None,
         has_drifted=has_drifted,
     )
 
@@ -283,12 +284,6 @@ def _around_means(groups: Sequence[Sequence[float]]) -> Variance:
     df = sum(len(group) - 1 for group in groups)
     squares = math.fsum(distributions.sum_of_squares(group) for group in groups)
     return Variance(squares / df, df) if df else UNKNOWN
-
-
-def _trend(history: History) -> float | None:
-    """Return how far a line through the epoch climbs, as the number itself moves."""
-    line = fit_line([mean_logarithm(session) for session in history.current])
-    return math.exp(line.rise) if line else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

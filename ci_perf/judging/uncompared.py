@@ -3,12 +3,13 @@
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
+import msgspec
+
 from ci_perf.judging import comparability, metric_values
 from ci_perf.judging.candidates import Candidate
 from ci_perf.model import metrics
 from ci_perf.model.base import OUTSIDE_SUITES, Scalar
 from ci_perf.model.comparison import Code, Uncompared, Verdict
-from ci_perf.model.metrics import Metric
 from ci_perf.model.program import SameProgram
 from ci_perf.model.run import Failed
 from ci_perf.model.suite import Limit, Limits, Tiers, find_limit, is_selected
@@ -43,9 +44,16 @@ def rows(
     for name in sorted(same):
         yield _same_program(same[name], before.get(name))
     for name in sorted(failed):
-        yield _describe_failed(failed[name])
+        each = failed[name]
+        yield msgspec.structs.replace(
+            _row(each, Verdict.FAILED, Code.FAILED, note=each.reason),
+            phase=each.phase,
+            output=each.output,
+            exhausted=each.exhausted,
+        )
     for name in _filter_asked(before.keys() - measured, head):
-        yield _describe_missing(before[name])
+        numbers = metric_values.centres(before[name])
+        yield _row(before[name], Verdict.FAILED, Code.MISSING, base=numbers)
     known = before.keys() | failed_before.keys() | measured
     for name in _filter_asked({*expected} - known, head):
         yield _row(_Unmeasured(name), Verdict.FAILED, Code.MISSING)
@@ -66,21 +74,12 @@ def rows(
 
 def describe_candidate(candidate: Candidate) -> Uncompared:
     """Say that a metric has a history and no head, or a head and nothing to compare it with."""
-    is_missing = candidate.history is not None
+    workload, name = _Unmeasured(candidate.workload), candidate.metric.name
     sessions = candidate.history.current if candidate.history else [candidate.head]
-    numbers = {candidate.metric.name: candidate.centre(sessions)}
-    return Uncompared(
-        workload=candidate.workload,
-        metric=candidate.metric.name,
-        verdict=Verdict.FAILED if is_missing else Verdict.NEW,
-        code=Code.MISSING if is_missing else Code.NEW,
-        base=numbers if is_missing else {},
-        head={} if is_missing else numbers,
-        gate=candidate.limit.gate,
-        note="",
-        output="",
-        parameters={},
-    )
+    numbers, gate = {name: candidate.centre(sessions)}, candidate.limit.gate
+    if candidate.history:
+        return _row(workload, Verdict.FAILED, Code.MISSING, base=numbers, metric=name, gate=gate)
+    return _row(workload, Verdict.NEW, Code.NEW, head=numbers, metric=name, gate=gate)
 
 
 def describe_failed_elsewhere(workload: str, reason: str) -> Uncompared:
@@ -95,45 +94,13 @@ def _filter_asked(names: set[str], head: Summary) -> list[str]:
 # --- whole workloads
 
 
-def _describe_failed(failure: Failed) -> Uncompared:
-    """Say that a workload has no numbers on the head, and why."""
-    return Uncompared(
-        workload=failure.workload,
-        metric="",
-        verdict=Verdict.FAILED,
-        code=Code.FAILED,
-        base={},
-        head={},
-        note=failure.reason,
-        phase=failure.phase,
-        output=failure.output,
-        exhausted=failure.exhausted,
-        parameters=failure.parameters,
-        gate=True,
-    )
-
-
 def _same_program(same: SameProgram, base: Subject | None) -> Uncompared:
     """Say that nothing was launched, because head and base are the same program."""
-    is_claim = not same.is_proven
-    return Uncompared(
-        workload=same.workload,
-        metric="",
-        verdict=Verdict.INCONCLUSIVE if is_claim else Verdict.UNCHANGED,
-        code=Code.UNPROVEN_PROGRAM if is_claim else Code.SAME_PROGRAM,
-        base=metric_values.centres(base) if base else {},
-        head={},
-        gate=True,
-        note="",
-        output="",
-        parameters=same.parameters,
-        same=same,
-    )
-
-
-def _describe_missing(base: Subject) -> Uncompared:
-    """Say that a workload has a baseline and was not measured."""
-    return _row(base, Verdict.FAILED, Code.MISSING, base=metric_values.centres(base))
+    verdict, code = Verdict.UNCHANGED, Code.SAME_PROGRAM
+    if not same.is_proven:
+        verdict, code = Verdict.INCONCLUSIVE, Code.UNPROVEN_PROGRAM
+    row = _row(same, verdict, code, base=metric_values.centres(base) if base else {})
+    return msgspec.structs.replace(row, same=same)
 
 
 def _new(head: Subject, side: Summary) -> Iterator[Uncompared]:
@@ -189,7 +156,9 @@ def _one_sided(
         name, gate = metric.name, limit.gate and metric not in _MAY_BE_UNKNOWN
         if metric in metrics.OF_PROFILE and before and _is_zero(before):
             continue  # nothing that could be missed
-        if before and not after and not _needs_another_workload(metric, side):
+        # It may be gone because only a part of the suite was launched.
+        needs_others = metric is metrics.SCALING_EFFICIENCY and bool(side.selection or side.same)
+        if before and not after and not needs_others:
             numbers = metric_values.centres(base)
             yield _row(base, Verdict.FAILED, Code.MISSING, base=numbers, metric=name, gate=gate)
         elif after and not before and not _is_zero(after) and not _has_pairs(head):
@@ -197,17 +166,12 @@ def _one_sided(
             yield _row(head, Verdict.NEW, Code.NEW, head=numbers, metric=name, gate=gate)
 
 
-def _needs_another_workload(metric: Metric, side: Summary) -> bool:
-    """Whether a metric may be gone because only a part of the suite was launched."""
-    return metric is metrics.SCALING_EFFICIENCY and bool(side.selection or side.same)
-
-
 def _is_zero(sessions: list[list[float]]) -> bool:
     return not any(value for session in sessions for value in session)
 
 
 def _row(
-    workload: Subject | Failed | _Unmeasured,
+    workload: Subject | Failed | SameProgram | _Unmeasured,
     verdict: Verdict,
     code: Code,
     *,

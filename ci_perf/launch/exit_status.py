@@ -1,6 +1,5 @@
 """Why a process ended without a result: its exit code or signal, and whether memory ran out."""
 
-import contextlib
 import re
 import signal
 from dataclasses import dataclass
@@ -11,10 +10,8 @@ import msgspec
 from ci_perf.model.process import Exhausted, Phase
 from ci_perf.model.task import TaskFailure
 from ci_perf.model.validity import Evidence
-from ci_perf.system import child
-
-_PROC = Path("/proc")
-_CGROUPS = Path("/sys/fs/cgroup")
+from ci_perf.system import child, linux
+from ci_perf.system.linux import CGROUPS, PROC
 
 # Counts of one control group: version 2 in memory.events, version 1 (Linux 4.13) in
 # memory.oom_control. /proc/vmstat counts those of the whole host in the same form.
@@ -53,16 +50,20 @@ class KillCount:
         return MemoryKills(has_risen=now is not None and now > self.before, is_ours=self.is_ours)
 
 
-def kill_count(proc: Path = _PROC, cgroups: Path = _CGROUPS) -> KillCount | None:
-    """Count the kills so far: of our control group, else of the host. `None` if unknown."""
-    for file in _files(proc, cgroups):
-        before = _count(file)
-        if before is not None:
-            return KillCount(file=file, before=before, is_ours=True)
+def kill_count(proc: Path = PROC, cgroups: Path = CGROUPS) -> KillCount | None:
+    """Count the kills so far: of our control group, else of the host. `None` if unknown.
+
+    A container may know its group by the path of the host, and have only the root of it.
+    """
+    for mount, path, is_version_2 in linux.find_control_groups("memory", proc / "self", cgroups):
+        name = "memory.events" if is_version_2 else "memory.oom_control"
+        for file in (mount / path.lstrip("/") / name, mount / name):
+            if (before := _count(file)) is not None:
+                return KillCount(file=file, before=before, is_ours=True)
     return kill_count_of_host(proc)
 
 
-def kill_count_of_host(proc: Path = _PROC) -> KillCount | None:
+def kill_count_of_host(proc: Path = PROC) -> KillCount | None:
     """Count the kills so far of the whole host; `None` if unknown."""
     file = proc / "vmstat"
     before = _count(file)
@@ -115,27 +116,6 @@ def _about_sigkill(kills: MemoryKills | None) -> str:
     return "; another process sent it, not the kernel's out-of-memory killer"
 
 
-def _files(proc: Path, cgroups: Path) -> list[Path]:
-    """Name the counts of our control group: as the host spells its path, and as a container."""
-    try:
-        lines = (proc / "self/cgroup").read_text().splitlines()
-    except OSError:
-        return []
-    counts = []
-    for line in lines:  # "0::/path" is version 2, "4:memory:/path" version 1
-        _, _, rest = line.partition(":")
-        controllers, _, path = rest.partition(":")
-        if not controllers:
-            places = [cgroups / path.lstrip("/"), cgroups]
-            counts += [place / "memory.events" for place in places]
-        elif "memory" in controllers.split(","):
-            root = cgroups / "memory"
-            counts += [place / "memory.oom_control" for place in (root / path.lstrip("/"), root)]
-    return counts
-
-
 def _count(file: Path) -> int | None:
-    with contextlib.suppress(OSError, UnicodeDecodeError):
-        if match := _COUNT.search(file.read_text()):
-            return int(match[1])
-    return None
+    match = _COUNT.search(linux.read_or_nothing(file))
+    return int(match[1]) if match else None

@@ -22,18 +22,15 @@ from ci_perf.launch import (
 )
 from ci_perf.launch.exit_status import KillCount
 from ci_perf.launch.fork_servers import ForkServer
-from ci_perf.launch.run_task import Finished, TaskLauncher
+from ci_perf.launch.run_task import Finished, Launcher
 from ci_perf.launch.turn_scheduler import Slot
 from ci_perf.model.suite import Protocol
 from ci_perf.model.task import (
-    CANARIES,
     FORK_SERVER,
     GPU_STATES,
     MACHINE,
     TASK,
-    CanaryTimes,
     GpuStates,
-    MachineDescription,
     Task,
     TaskFailure,
     module_of,
@@ -53,7 +50,7 @@ _ServerKey = tuple[str, str, tuple[str, ...], Protocol, int]
 T = TypeVar("T", bound=msgspec.Struct)
 
 
-class LocalLauncher(TaskLauncher):
+class LocalLauncher(Launcher):
     """Each task is a process in a session of its own: fresh, or forked where a task says so."""
 
     def __init__(
@@ -78,46 +75,30 @@ class LocalLauncher(TaskLauncher):
         self._forking: dict[_ServerKey, ForkServer] = {}
         self._folders = contextlib.ExitStack()
 
-    def describe(
-        self, device: str, threads: int, devices: int, interrupted: Interrupted = never
-    ) -> MachineDescription | TaskFailure:
-        """See Launcher."""
-        try:
-            scratch.sweep()
-        except OSError as error:
-            return run_task.not_started(error)
-        return _aside(
-            MACHINE,
-            [device, str(threads), str(devices)],
-            MachineDescription,
-            what="describing the machine",
-            timeout_s=run_task.TORCH_TIMEOUT_S,
-            cwd=self._root,
-            environment=child_environment.build_child_environment(self._environment, threads),
-            interrupted=interrupted,
-        )
-
     def look(
         self, gpus: Sequence[str], interrupted: Interrupted = never
     ) -> GpuStates | TaskFailure:
         """See Launcher."""
         return look(gpus, self._root, self._environment, interrupted)
 
-    def canaries(
-        self, device: str, threads: int, interrupted: Interrupted = never
-    ) -> Mapping[str, float] | TaskFailure:
-        """See Launcher."""
-        times = _aside(
-            CANARIES,
-            [device, str(threads)],
-            CanaryTimes,
-            what="the canaries",
+    def _run_module(
+        self, module: str, words: Sequence[str], kind: type[T], what: str, interrupted: Interrupted
+    ) -> T | TaskFailure:
+        """See Launcher: what describes the machine is in the place of a workload."""
+        threads, ours = int(words[1]), self._environment
+        is_in_place = module == MACHINE
+        return _aside(
+            module,
+            words,
+            kind,
+            what=what,
             timeout_s=run_task.TORCH_TIMEOUT_S,
-            cwd=None,
-            environment=child_environment.apart_from(self._root, self._environment, threads),
+            cwd=self._root if is_in_place else None,
+            environment=child_environment.build_child_environment(ours, threads)
+            if is_in_place
+            else child_environment.apart_from(self._root, ours, threads),
             interrupted=interrupted,
         )
-        return times if isinstance(times, TaskFailure) else times.median_s
 
     def shell(
         self,
@@ -210,10 +191,11 @@ class LocalLauncher(TaskLauncher):
         )
         count = self._kill_count()
         server = self._forking.get(_server_key(task))
+        kept = {name: environment[name] for name in child_environment.CACHES}
         with watch_task(task, folder, self._root, self._environment) as report:
             cookie = scratch.cookie_of_launch(folder.path)
             ended = child.run(
-                functools.partial(server.fork, folder.path, _own_variables(environment, cookie))
+                functools.partial(server.fork, folder.path, {cookie.variable: cookie.value, **kept})
                 if server
                 else _python(module_of(task), folder),
                 cwd=task.root,
@@ -252,12 +234,6 @@ def caches() -> Iterator[Path]:
 def _server_key(task: Task) -> _ServerKey:
     workload = task.workload
     return task.root, workload.file, workload.collects, workload.protocol, task.index
-
-
-def _own_variables(environment: Mapping[str, str], cookie: child.Cookie) -> dict[str, str]:
-    """Return the variables of a worker that those of its server do not have."""
-    caches = {name: environment[name] for name in child_environment.CACHES}
-    return {cookie.variable: cookie.value, **caches}
 
 
 def cache_name(task: Task) -> str:

@@ -2,7 +2,7 @@
 
 import functools
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -25,13 +25,18 @@ from ci_perf.launch.turn_scheduler import Slot
 from ci_perf.model.process import NO_RESULT_IN_TIME, Phase, WorkerResult
 from ci_perf.model.program import Program, join_programs, record_nothing
 from ci_perf.model.task import (
+    CANARIES,
     FAILURE,
+    MACHINE,
     MOST_TRACE_BYTES,
     PHASE,
     PROGRAM,
     RESULT,
     TASK,
     TRACE,
+    CanaryTimes,
+    GpuStates,
+    MachineDescription,
     Task,
     TaskFailure,
     name_rank_file,
@@ -116,7 +121,9 @@ def _run(
     task: Task, folder: Scratch, run_process: RunProcess, kind: type[T]
 ) -> tuple[Finished, T | TaskFailure]:
     """Give a process its task, and read what it left; of a failure, whose memory ran out."""
-    files.write(folder.path / TASK, _told(task))
+    # A path of this machine is not the business of the process.
+    told = msgspec.structs.replace(task, trace_to=TRACE if task.trace_to else "")
+    files.write(folder.path / TASK, told)
     finished = run_process(folder)
     limit = f"{task.workload.protocol.timeout_s:g} s (`timeout_s` in suite.toml)"
     result = _collect(folder, finished, kind, limit)
@@ -127,12 +134,70 @@ def _run(
     return finished, result
 
 
-class TaskLauncher(ABC):
-    """The part of a launcher that is the same wherever processes run. See Launcher."""
+class Launcher(ABC):
+    """Starts one fresh process per task, and leaves none behind.
+
+    Only KeyboardInterrupt is raised: soon after `interrupted` says so, and after cleaning up.
+    """
 
     def notes(self) -> tuple[str, ...]:
-        """See Launcher: both sides are launched alike."""
+        """Return what a reader has to know of where the two sides are launched."""
         return ()
+
+    def describe(
+        self, device: str, threads: int, devices: int, interrupted: Interrupted = never
+    ) -> MachineDescription | TaskFailure:
+        """Describe the machine on which tasks will run; "auto" picks the device.
+
+        `devices` is the largest number of devices that any task will need.
+        """
+        try:
+            self._sweep()
+        except (OSError, CiPerfError) as error:
+            return not_started(error)
+        words = (device, str(threads), str(devices))
+        what = "describing the machine"
+        return self._run_module(MACHINE, words, MachineDescription, what, interrupted)
+
+    def canaries(
+        self, device: str, threads: int, interrupted: Interrupted = never
+    ) -> Mapping[str, float] | TaskFailure:
+        """Run the fixed programs; return seconds by name, none where there is no torch."""
+        words = (device, str(threads))
+        times = self._run_module(CANARIES, words, CanaryTimes, "the canaries", interrupted)
+        return times if isinstance(times, TaskFailure) else times.median_s
+
+    @abstractmethod
+    def look(
+        self, gpus: Sequence[str], interrupted: Interrupted = never
+    ) -> GpuStates | TaskFailure:
+        """Return the state of these GPUs, by UUID, without using them."""
+
+    @abstractmethod
+    def shell(
+        self,
+        command: str,
+        *,
+        root: Path,
+        variables: Mapping[str, str],
+        timeout_s: float,
+        interrupted: Interrupted = never,
+    ) -> Ended:
+        """Run a line of shell in the checkout at `root`, which it may change.
+
+        It gets the environment of the measured code, and `variables`. What it starts ends with it.
+        Raises OSError and CiPerfError when it cannot be started.
+        """
+
+    def _sweep(self) -> None:
+        """Remove what launches have left that were killed. Raises OSError and CiPerfError."""
+        scratch.sweep()
+
+    @abstractmethod
+    def _run_module(
+        self, module: str, words: Sequence[str], kind: type[T], what: str, interrupted: Interrupted
+    ) -> T | TaskFailure:
+        """Run a module of ours that uses torch; `words` begin with device and threads."""
 
     @abstractmethod
     def _spell(self, task: Task, slot: Slot | None) -> Task:
@@ -149,12 +214,12 @@ class TaskLauncher(ABC):
         """Run the process of a task to its end, with the monitor beside it."""
 
     def launch(self, task: Task, interrupted: Interrupted = never) -> Outcome:
-        """See Launcher."""
+        """Run one task to its end or its time limit."""
         self._prepare([task], interrupted)
         return self._launch_in_slot(task, None, interrupted)
 
     def profile(self, task: Task, interrupted: Interrupted = never) -> StepProfile | TaskFailure:
-        """See Launcher."""
+        """Profile the workload of one task, to its end or its time limit; nothing is timed."""
         return profile(
             self._spell(task, None),
             lambda folder: self._run_process(task, folder, interrupted, None),
@@ -169,11 +234,13 @@ class TaskLauncher(ABC):
     def launch_pair(
         self, first: Task, second: Task, interrupted: Interrupted = never
     ) -> tuple[Outcome, Outcome]:
-        """See Launcher."""
+        """Run two tasks as a resident pair: both processes exist, one at a time runs.
+
+        They take turns phase by phase, `first` first, and block by block in an order that is drawn
+        each time; both time equally many blocks. If one task fails, the other's result stands.
+        `memory_check.has_room` says whether a pair may be resident.
+        """
         tasks = (first, second)
-        if "torchrun" in {task.workload.launch for task in tasks}:
-            failure = not_started(ValueError("ranks cannot take turns with those of another task"))
-            return failure, failure
         self._prepare(tasks, interrupted)
         try:
             with child.end_orphans():
@@ -193,8 +260,19 @@ class TaskLauncher(ABC):
         begin: Callable[[int], object] = ignore,
         end: Callable[[int, Outcome], object] = ignore,
     ) -> tuple[Outcome, ...]:
-        """See Launcher."""
-        only_libraries = not _may_import_all(tasks)
+        """Run tasks one after the other, after their processes have imported code all at once.
+
+        Each has the machine for itself from then on: those that wait are stopped. Tasks of one
+        workload file, or of one workload on two sides, import all their code ahead; other tasks,
+        and several processes of one workload, only installed libraries: what a file does while it
+        is imported must not reach others. `begin` gets the number (from 0) of the task that runs
+        next, `end` its outcome.
+        `memory_check.processes_at_once` says how many the machine can hold.
+        """
+        workloads = [task.workload for task in tasks]
+        is_one = 1 in (len({each.id for each in workloads}), len({each.file for each in workloads}))
+        # Of several processes of one workload, the first may prepare what the others then find.
+        only_libraries = not is_one or len({task.index for task in tasks}) > 1
         ahead = [
             msgspec.structs.replace(task, imports_ahead=len(tasks), only_libraries=only_libraries)
             for task in tasks
@@ -218,16 +296,6 @@ class TaskLauncher(ABC):
             for number in range(len(outcomes), len(tasks)):
                 note(number, not_started(error))
         return tuple(outcomes)
-
-
-def _may_import_all(tasks: Sequence[Task]) -> bool:
-    """Whether what a workload file does while it is imported may happen in all processes at once.
-
-    Not in several processes of one workload: the first may prepare what the others then find.
-    """
-    workloads = [task.workload for task in tasks]
-    is_one = 1 in (len({each.id for each in workloads}), len({each.file for each in workloads}))
-    return is_one and len({task.index for task in tasks}) == 1
 
 
 def run_module(
@@ -321,11 +389,6 @@ def _read_program(folder: Scratch, task: Task) -> Program:
     if len(programs) < len(names):
         return record_nothing(workload.id, "a process left none")
     return join_programs(programs)
-
-
-def _told(task: Task) -> Task:
-    """Return a task as its process gets it: a path of this machine is not its business."""
-    return msgspec.structs.replace(task, trace_to=TRACE if task.trace_to else "")
 
 
 def _with_trace(folder: Scratch, task: Task, profile: StepProfile) -> StepProfile:

@@ -7,8 +7,8 @@ from typing import TextIO
 from ci_perf.model.comparison import Comparison
 from ci_perf.model.run import Failed
 from ci_perf.progress import sentences
-from ci_perf.progress.sentences import TimeEstimate
-from ci_perf.report.units import render_count
+from ci_perf.progress.sentences import SpeakingListener, TimeEstimate
+from ci_perf.report.units import duration, render_count
 from ci_perf.session import Forecast, Listener
 
 # A log that says nothing for longer looks like a job that hangs.
@@ -30,7 +30,7 @@ def listener(stream: TextIO, *, say: _Say, command: _Say | None) -> Listener:
     return PlainListener(say) if command is None else GroupedListener(say, command)
 
 
-class PlainListener(Listener):
+class PlainListener(SpeakingListener):
     """A line per workload and round, for logs; and one when there was none for a minute."""
 
     def __init__(self, say: _Say, clock: Callable[[], float] = time.monotonic) -> None:
@@ -44,25 +44,15 @@ class PlainListener(Listener):
         self._awaited = ""
         self._budget_s = 0.0
 
-    def waiting(self, device: str, owner: str, waited_s: float, most_s: float) -> None:
-        """See Listener."""
-        self._say_waiting(device, sentences.lock_text(device, owner), waited_s, most_s)
-
-    def machine_busy(self, why: str, waited_s: float, most_s: float) -> None:
-        """See Listener."""
-        self._say_waiting("quiet", sentences.quiet_text(why), waited_s, most_s)
-
-    def machine_awaited(self, why: str, waited_s: float) -> None:
-        """See Listener."""
-        self._say(sentences.quiet_ended_text(why, waited_s))
-
     def planned(self, processes: Mapping[str, int]) -> None:
         """See Listener."""
         self._due = dict(processes)
         self._workloads = len(processes)
         self._round_began = self._clock()
-        self._eta.expect_rounds(processes)
-        self._announce(sentences.render_announcement(processes))
+        self._eta.expect(processes)
+        workloads = render_count(len(processes), "workload")
+        launches = render_count(sum(processes.values()), "process", "processes")
+        self._announce(f"measuring {workloads} in {launches}")
 
     def started(self, workload: str, process: int, of: int) -> None:
         """See Listener: a log needs only what has happened."""
@@ -78,7 +68,7 @@ class PlainListener(Listener):
             del self._due[workload]
             took = self._took[workload]
             count = render_count(len(took), "process", "processes")
-            self._say_done(f"{workload}: {count} in {sentences.in_words(sum(took))}")
+            self._say_done(f"{workload}: {count} in {duration(sum(took))}")
         elif self._clock() - self._last_said >= _SILENCE_S:
             self._say_done(f"{workload}: process {len(self._took[workload])} done")
 
@@ -93,12 +83,12 @@ class PlainListener(Listener):
         """See Listener: after the last one comes the end of the run, which has its own words."""
         took, self._round_began = self._clock() - self._round_began, self._clock()
         if number < of:
-            self._say(f"round {number} of {of} done in {sentences.in_words(took)}{self._left()}")
+            self._say(f"round {number} of {of} done in {duration(took)}{self._left()}")
 
     def interleaving(self, workloads: Sequence[str], budget_s: float, forecast: Forecast) -> None:
         """See Listener."""
         self._budget_s = budget_s
-        self._say(sentences.render_interleaving(workloads, budget_s, forecast))
+        super().interleaving(workloads, budget_s, forecast)
 
     def pair_started(self, workload: str, number: int, left: int) -> None:
         """See Listener: a log needs only what has happened."""
@@ -114,23 +104,7 @@ class PlainListener(Listener):
                 f"{sentences.spent_text(spent_s, self._budget_s)} spent"
             )
 
-    def base_failed(self, workload: str, reason: str) -> None:
-        """See Listener."""
-        self._say(sentences.base_failed_text(workload, reason))
-
-    def decided(self, verdict: Comparison, explaining_s: float) -> None:
-        """See Listener."""
-        self._say(sentences.verdict_text(verdict, explaining_s))
-
-    def recording(self, workload: str) -> None:
-        """See Listener."""
-        self._say(sentences.render_recording(workload))
-
-    def profiling(self, workload: str) -> None:
-        """See Listener."""
-        self._say(sentences.render_profiling(workload))
-
-    def _say_waiting(self, what: str, text: str, waited_s: float, most_s: float) -> None:
+    def _wait(self, what: str, text: str, waited_s: float, most_s: float) -> None:
         """Say it at once, and again after a minute without any other line."""
         if self._awaited != what or self._clock() - self._last_said >= _SILENCE_S:
             self._awaited = what
@@ -146,6 +120,9 @@ class PlainListener(Listener):
     def _say(self, text: str) -> None:
         self._last_said = self._clock()
         self._speak(text)
+
+    def _show(self, text: str) -> None:
+        self._say(text)
 
     def _announce(self, text: str) -> None:
         self._say(text)

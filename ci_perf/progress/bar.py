@@ -4,11 +4,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TextIO
 
-from ci_perf.model.comparison import Comparison
 from ci_perf.model.run import Failed
 from ci_perf.progress import sentences
-from ci_perf.progress.sentences import TimeEstimate
-from ci_perf.report.units import render_count
+from ci_perf.progress.sentences import SpeakingListener, TimeEstimate
+from ci_perf.report.units import duration, render_count
 from ci_perf.session import Forecast, Listener
 
 # Drawing takes time from what is measured.
@@ -66,13 +65,13 @@ class Meter:
         if self._budget_s is None:
             return sentences.time_left_text(self.eta)
         left_s = self._budget_s - self._spent_s()
-        return f"at most {sentences.in_words(left_s)} left" if left_s > 0 else "the last pair ends"
+        return f"at most {duration(left_s)} left" if left_s > 0 else "the last pair ends"
 
     def _spent_s(self) -> float:
         return self._clock() - self._start
 
 
-class TerminalListener(Listener):
+class TerminalListener(SpeakingListener):
     """Shows what runs now; how much is done, and the time left, are the meter's."""
 
     def __init__(self, bar: Any, meter: Meter) -> None:  # noqa: ANN401  rich is imported late
@@ -89,22 +88,9 @@ class TerminalListener(Listener):
         """See Listener: leave the terminal as it was."""
         self._bar.stop()
 
-    def waiting(self, device: str, owner: str, waited_s: float, most_s: float) -> None:
-        """See Listener."""
-        self._wait(f"waiting for {device}", sentences.lock_text(device, owner), waited_s, most_s)
-
-    def machine_busy(self, why: str, waited_s: float, most_s: float) -> None:
-        """See Listener."""
-        what = "waiting for a quiet machine"
-        self._wait(what, sentences.quiet_text(why), waited_s, most_s)
-
-    def machine_awaited(self, why: str, waited_s: float) -> None:
-        """See Listener."""
-        self._print(sentences.quiet_ended_text(why, waited_s))
-
     def planned(self, processes: Mapping[str, int]) -> None:
         """See Listener."""
-        self._meter.eta.expect_rounds(processes)
+        self._meter.eta.expect(processes)
         self._meter.plan(sum(processes.values()))
 
     def canary_started(self) -> None:
@@ -126,43 +112,21 @@ class TerminalListener(Listener):
         """See Listener."""
         self._meter.eta.give_up()
         self._meter.advance(1 + skipped)
-        self._print(sentences.describe(failed))
-
-    def round_finished(self, number: int, of: int) -> None:
-        """See Listener: the bar says as much."""
+        self._say(sentences.describe(failed))
 
     def interleaving(self, workloads: Sequence[str], budget_s: float, forecast: Forecast) -> None:
         """See Listener: from here on the bar is the budget."""
-        self._print(sentences.render_interleaving(workloads, budget_s, forecast))
+        super().interleaving(workloads, budget_s, forecast)
         self._meter.begin_budget(budget_s)
 
     def pair_started(self, workload: str, number: int, left: int) -> None:
         """See Listener."""
         self._show(f"{workload} pair {number}, {render_count(left, 'metric')} undecided")
 
-    def pair_finished(self, workload: str, spent_s: float) -> None:
-        """See Listener: the meter knows the time."""
-
-    def base_failed(self, workload: str, reason: str) -> None:
-        """See Listener."""
-        self._print(sentences.base_failed_text(workload, reason))
-
-    def decided(self, verdict: Comparison, explaining_s: float) -> None:
-        """See Listener."""
-        self._print(sentences.verdict_text(verdict, explaining_s))
-
-    def recording(self, workload: str) -> None:
-        """See Listener."""
-        self._show(sentences.render_recording(workload))
-
-    def profiling(self, workload: str) -> None:
-        """See Listener."""
-        self._show(sentences.render_profiling(workload))
-
     def _wait(self, what: str, text: str, waited_s: float, most_s: float) -> None:
         if self._awaited != what:
             self._awaited = what
-            self._print(text)
+            self._say(text)
             self._show(what)
         self._meter.wait(waited_s, most_s)
 
@@ -170,7 +134,7 @@ class TerminalListener(Listener):
         # At once: a short process would be gone before the next redrawing.
         self._bar.update(self._task, description=text, refresh=True)
 
-    def _print(self, text: str) -> None:
+    def _say(self, text: str) -> None:
         self._bar.console.print(text, markup=False, highlight=False)
 
 

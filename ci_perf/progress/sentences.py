@@ -1,8 +1,9 @@
-"""What is said while a run goes on, the time left included, by what has ended so far."""
+"""What every listener says while a run goes on, and the time left by what has ended so far."""
 
 import math
 import statistics
 import time
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 
 from ci_perf.judging.policy import MOST_PAIRS
@@ -11,8 +12,8 @@ from ci_perf.model.run import Failed
 from ci_perf.report import escape, phrases
 from ci_perf.report import headline as headlines
 from ci_perf.report.sentences import write
-from ci_perf.report.units import render_count
-from ci_perf.session import Forecast
+from ci_perf.report.units import duration, render_count
+from ci_perf.session import Forecast, Listener
 from ci_perf.session.schedule import PAIRS_FOR_ALARM
 
 # More names than this nobody reads.
@@ -29,14 +30,9 @@ class TimeEstimate:
         self._running: str | None = None
         self._since = 0.0
 
-    def expect(self, name: str, count: int) -> None:
-        """Expect so many more of this name, however many were expected before."""
-        self._waiting[name] = count
-
-    def expect_rounds(self, processes: Mapping[str, int]) -> None:
-        """Expect what is planned."""
-        for workload, count in processes.items():
-            self.expect(workload, count)
+    def expect(self, processes: Mapping[str, int]) -> None:
+        """Expect so many more of each name, however many were expected before."""
+        self._waiting |= processes
 
     def begin(self, name: str) -> None:
         """Note that one has begun: it is expected no longer, and is not yet over."""
@@ -81,6 +77,72 @@ class TimeEstimate:
         return statistics.fmean(others) if others else None
 
 
+class SpeakingListener(Listener):
+    """Says in words what a person should know; a subclass has a place for them."""
+
+    @abstractmethod
+    def _say(self, text: str) -> None:
+        """Tell something that stays."""
+
+    @abstractmethod
+    def _show(self, text: str) -> None:
+        """Tell what is launched now."""
+
+    def machine_awaited(self, why: str, waited_s: float) -> None:
+        """See Listener."""
+        is_quiet = f"the machine is quiet after {duration(waited_s)}"
+        is_busy = (
+            f"the machine is not quiet after {duration(waited_s)}, and is measured all the same"
+        )
+        self._say(f"{is_busy}: {why}" if why else is_quiet)
+
+    def interleaving(self, workloads: Sequence[str], budget_s: float, forecast: Forecast) -> None:
+        """See Listener."""
+        named = ", ".join(workloads[:_NAMED])
+        more = f" and {len(workloads) - _NAMED} more" if len(workloads) > _NAMED else ""
+        self._say(
+            f"launching base and head in turns, for at most {duration(budget_s)}: the baselines "
+            f"do not clear {named}{more}\n{_affordable(forecast)}"
+        )
+
+    def base_failed(self, workload: str, reason: str) -> None:
+        """See Listener."""
+        self._say(escape.visible(f"{workload}: the base cannot be launched: {reason}"))
+
+    def decided(self, verdict: Comparison, explaining_s: float) -> None:
+        """See Listener."""
+        said = f"verdict: {phrases.plain(headlines.summarise(verdict))}"
+        if explaining_s:
+            what = f"explaining it for at most {duration(explaining_s)}"
+            said += f"\n{what}; Ctrl-C keeps the verdict"
+        self._say(said)
+
+    def recording(self, workload: str) -> None:
+        """See Listener."""
+        self._show(f"{workload}: recording which files the base uses")
+
+    def profiling(self, workload: str) -> None:
+        """See Listener."""
+        self._show(f"{workload}: profiling a step")
+
+    def waiting(self, device: str, owner: str, waited_s: float, most_s: float) -> None:
+        """See Listener."""
+        text = (
+            f"waiting for {device}, which {owner} holds. If the two runs cannot disturb each "
+            "other, give one its own folder of locks by CI_PERF_LOCK_DIR. --wait sets the time"
+        )
+        self._wait(f"waiting for {device}", text, waited_s, most_s)
+
+    def machine_busy(self, why: str, waited_s: float, most_s: float) -> None:
+        """See Listener."""
+        text = f"waiting for a quiet machine (--wait 0s does not wait): {why}"
+        self._wait("waiting for a quiet machine", text, waited_s, most_s)
+
+    @abstractmethod
+    def _wait(self, what: str, text: str, waited_s: float, most_s: float) -> None:
+        """Tell why nothing is launched, again and again."""
+
+
 def describe(failed: Failed) -> str:
     """Say what failed, with its last lines, and what helps where memory ran out."""
     lines = [
@@ -95,39 +157,8 @@ def describe(failed: Failed) -> str:
 
 def render_waited(waited_s: float, most_s: float) -> str:
     """Say how long somebody has waited, and will wait at most."""
-    most = f"at most {in_words(most_s)}"
-    return f"{in_words(waited_s)} of {most}" if waited_s >= 1 else most
-
-
-def lock_text(device: str, owner: str) -> str:
-    """Say who holds a device, and how not to wait."""
-    return (
-        f"waiting for {device}, which {owner} holds. If the two runs cannot disturb each other, "
-        "give one its own folder of locks by CI_PERF_LOCK_DIR. --wait sets the time"
-    )
-
-
-def quiet_text(why: str) -> str:
-    """Say why nothing is measured yet."""
-    return f"waiting for a quiet machine (--wait 0s does not wait): {why}"
-
-
-def quiet_ended_text(why: str, waited_s: float) -> str:
-    """Say how waiting for a quiet machine has ended."""
-    took = in_words(waited_s)
-    if not why:
-        return f"the machine is quiet after {took}"
-    return f"the machine is not quiet after {took}, and is measured all the same: {why}"
-
-
-def render_interleaving(workloads: Sequence[str], budget_s: float, forecast: Forecast) -> str:
-    """Say whose base is launched, for how long, and for how many that is enough."""
-    named = ", ".join(workloads[:_NAMED])
-    more = f" and {len(workloads) - _NAMED} more" if len(workloads) > _NAMED else ""
-    return (
-        f"launching base and head in turns, for at most {in_words(budget_s)}: the baselines "
-        f"do not clear {named}{more}\n{_affordable(forecast)}"
-    )
+    most = f"at most {duration(most_s)}"
+    return f"{duration(waited_s)} of {most}" if waited_s >= 1 else most
 
 
 def _affordable(forecast: Forecast) -> str:
@@ -154,31 +185,7 @@ def _affordable(forecast: Forecast) -> str:
 
 def spent_text(spent_s: float, budget_s: float) -> str:
     """Say how much of the budget for pairs is spent."""
-    return f"{in_words(spent_s)} of the budget of {in_words(budget_s)}"
-
-
-def verdict_text(verdict: Comparison, explaining_s: float) -> str:
-    """Say the verdict, and what may follow without changing it."""
-    said = f"verdict: {phrases.plain(headlines.summarise(verdict))}"
-    if not explaining_s:
-        return said
-    what = f"explaining it for at most {in_words(explaining_s)}"
-    return f"{said}\n{what}; Ctrl-C keeps the verdict"
-
-
-def render_recording(workload: str) -> str:
-    """Say what a launch of the base is for, before anything is measured."""
-    return f"{workload}: recording which files the base uses"
-
-
-def render_profiling(workload: str) -> str:
-    """Say that launches follow of which no verdict depends, and what for."""
-    return f"{workload}: profiling a step"
-
-
-def base_failed_text(workload: str, reason: str) -> str:
-    """Say that a base cannot be launched."""
-    return escape.visible(f"{workload}: the base cannot be launched: {reason}")
+    return f"{duration(spent_s)} of the budget of {duration(budget_s)}"
 
 
 def headline(failed: Failed) -> str:
@@ -186,27 +193,7 @@ def headline(failed: Failed) -> str:
     return f"{failed.workload}: failed in phase {failed.phase.value}"
 
 
-def render_announcement(processes: Mapping[str, int]) -> str:
-    """Say how much is measured."""
-    workloads = render_count(len(processes), "workload")
-    return (
-        f"measuring {workloads} in {render_count(sum(processes.values()), 'process', 'processes')}"
-    )
-
-
 def time_left_text(known: TimeEstimate) -> str:
     """Say how long the rounds still take, by those so far; empty while nobody can know."""
     seconds = known.left_s()
-    return f"the rounds end in about {in_words(seconds)}" if seconds else ""
-
-
-def in_words(seconds: float) -> str:
-    """45 s, 2 min 10 s, 1 h 5 min."""
-    whole = max(1, round(seconds))
-    if whole < 60:
-        return f"{whole} s"
-    minutes, rest = divmod(whole, 60)
-    if minutes < 60:
-        return f"{minutes} min {rest} s"
-    hours, rest = divmod(minutes, 60)
-    return f"{hours} h {rest} min"
+    return f"the rounds end in about {duration(seconds)}" if seconds else ""

@@ -22,7 +22,6 @@ from ci_perf.baselines import accept, layout
 from ci_perf.baselines.accept import Acceptance, Action, Mode
 from ci_perf.errors import InvalidFileError, RefusedError, UsageError
 from ci_perf.gate import Notify, compare
-from ci_perf.gate import accept as accepting
 from ci_perf.github import commits, pulls, report_comment, runs
 from ci_perf.github.answers import Account, PullRequest, WorkflowRun
 from ci_perf.github.client import Client, GithubError
@@ -241,8 +240,7 @@ def _accept(
     contents = {path: layout.render(known.baseline).encode() for path, known in accepted.items()}
     sha = commits.commit(client, pull, contents, message=message)
     notify(f"committed {sha} on {pull.head.ref}")
-    described = [accepting.describe_acceptance(known, path) for path, known in accepted.items()]
-    lines = accept_help.result(described).splitlines()
+    lines = accept_help.result(accepted).splitlines()
     cut = ["…"] if len(lines) > _MAX_LINES else []
     return [
         say("accepted", login=order.login, sha=sha),

@@ -1,9 +1,10 @@
 """How to accept measured numbers as baselines, and what accepting them changed."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from ci_perf.baselines.accept import Acceptance, Action
 from ci_perf.model import metrics
 from ci_perf.model.summary import Numbers
 from ci_perf.report import units
@@ -40,49 +41,32 @@ def fold(hint: AcceptHint) -> Fold:
 
 def commands(hint: AcceptHint) -> str:
     """Return the commands, one per line."""
-    named = [] if hint.artifact == USUAL_ARTIFACT else ["--artifact", quote_word(hint.artifact)]
-    usual = hint.baselines == "baselines"
     folder = quote_word(hint.baselines)
-    where = [] if usual else ["--baselines", folder]
-    return "\n".join(
-        [
-            f"gh pr checkout {hint.pull}",
-            " ".join(
-                ["ci-perf", "accept", "--run", str(hint.run), *named, *where, "--reason", '"…"']
-            ),
-            f"git add {folder} && git commit -m 'Accept new baselines' && git push",
-        ]
+    options = f"--run {hint.run}"
+    if hint.artifact != USUAL_ARTIFACT:
+        options += f" --artifact {quote_word(hint.artifact)}"
+    if hint.baselines != "baselines":
+        options += f" --baselines {folder}"
+    return (
+        f"gh pr checkout {hint.pull}\n"
+        f'ci-perf accept {options} --reason "…"\n'
+        f"git add {folder} && git commit -m 'Accept new baselines' && git push"
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Accepted:
-    """What happened to one file; ``before`` and ``after`` are headlines.
-
-    ``before`` is empty for a new file. ``began`` names the metrics that begin a new epoch.
-    """
-
-    action: str
-    path: str
-    before: Numbers
-    after: Numbers
-    began: tuple[str, ...]
-    changed_numerics: bool
-
-
-def result(files: Iterable[Accepted]) -> str:
-    """Say what happened to each file."""
+def result(files: Mapping[str, Acceptance]) -> str:
+    """Say what happened to each file, by its path."""
     lines: list[str] = []
-    for file in files:
-        lines.append(f"{file.action:<9} {file.path}")
-        if file.action == "removed":
+    for path, file in files.items():
+        lines.append(f"{file.action.value:<9} {path}")
+        if file.action is Action.REMOVED:
             lines.append(f"{_INDENT}no workload of the suite has this name any more")
-        elif file.action != "kept":
+        elif file.action is not Action.KEPT:
             lines += [f"{_INDENT}{line}" for line in _news(file)]
     return "\n".join(lines) if lines else "nothing to accept"
 
 
-def _news(file: Accepted) -> Iterable[str]:
+def _news(file: Acceptance) -> Iterable[str]:
     if file.changed_numerics:
         yield "numerics: the losses or the output changed"
     if began := [known.title for n in file.began if (known := metrics.find_metric(n))]:
@@ -101,11 +85,6 @@ def _moves(before: Numbers, after: Numbers) -> Iterable[str]:
             if after[name]:  # nothing was compiled: no news
                 yield f"{metric.title}: {new}"
         elif old != new:
-            percent = _percent(before, after, name)
+            is_known = before.get(name) and name in after
+            percent = f" ({units.percent(after[name] / before[name] - 1)})" if is_known else ""
             yield f"{metric.title}: {old} → {new}{percent}"
-
-
-def _percent(before: Numbers, after: Numbers, name: str) -> str:
-    if not before.get(name) or name not in after:
-        return ""
-    return f" ({units.percent(after[name] / before[name] - 1)})"

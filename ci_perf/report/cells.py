@@ -76,16 +76,13 @@ def _describe_numerics(row: Numerics) -> RowWords:
     base, head, which = units.NOTHING, units.NOTHING, _EMPTY
     if row.difference is None:
         apart = f"{len(row.base)} numbers → {len(row.head)}"
-    elif row.difference < _ROUNDING:
-        apart = "the same"
     else:
+        which, is_same = name_number(row), row.difference < _ROUNDING
         apart = f"up to {units.significant(100 * row.difference)} % apart"
-    if row.difference is not None:
-        which = name_number(row)
+        apart = "the same" if is_same else apart
         if row.place < len(row.base):
             old, new = row.base[row.place], row.head[row.place]
-            if row.difference < _ROUNDING:
-                new = old  # digits that no baseline keeps are no difference
+            new = old if is_same else new  # digits that no baseline keeps are no difference
             base, head = units.plain(old, new), units.plain(new, old)
     return RowWords(
         metric=phrases.NUMERICS,

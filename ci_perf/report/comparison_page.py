@@ -46,7 +46,10 @@ def continue_page(comparison: Comparison, *, rows: int, is_folding: bool = True)
     Where it is folding, as few words are left to read as fit into 20 seconds: what to do first, and
     the worst rows that can fail the job. Else every row that somebody should see has its evidence.
     """
-    lines, every = _list_lines(comparison), table_rows.list_shown(comparison.rows)
+    # What to do, the most urgent first, then what to know.
+    lines = advice.list_steps(comparison) or [say("no_action", gates=comparison.gate_changes)]
+    lines += notices.list_notices(comparison)
+    every = table_rows.list_shown(comparison.rows)
     seen = [row for row in every if not table_rows.is_quiet(row)][:rows]
     shown, table = len(lines), table_rows.make_table(seen, has_evidence=True)
     if is_folding:
@@ -82,12 +85,6 @@ def continue_page(comparison: Comparison, *, rows: int, is_folding: bool = True)
         )
     yield from profiles.fold(comparison.profiles, shown=max(rows, 10))
     yield from _tell_origin(comparison)
-
-
-def _list_lines(comparison: Comparison) -> list[Phrase]:
-    """List what to do, the most urgent first, then what to know."""
-    steps = advice.list_steps(comparison) or [say("no_action", gates=comparison.gate_changes)]
-    return [*steps, *notices.list_notices(comparison)]
 
 
 def _fit(comparison: Comparison, lines: Sequence[Phrase], seen: Iterable[Row]) -> tuple[int, Table]:
@@ -135,26 +132,19 @@ def _list_failures(comparison: Comparison, *, most: int) -> Iterator[Block]:
     ]
     for row in failed[:most]:
         parameters = ", ".join(f"{name}={value}" for name, value in sorted(row.parameters.items()))
-        details = say(
-            "failure_details", row=row, parameters=parameters, peaks=list(_list_peaks(row))
-        )
+        # How much memory was in use when it ran out.
+        used = row.exhausted
+        device = used.device if used else None
+        sizes = {
+            "of host memory": used.host_rss_peak_bytes if used else None,
+            "allocated on the device": device.peak_allocated_bytes if device else None,
+            "reserved there": device.peak_reserved_bytes if device else None,
+        }
+        peaks = [(Words(f"{units.size(n)} {name}"),) for name, n in sizes.items() if n is not None]
+        details = say("failure_details", row=row, parameters=parameters, peaks=peaks)
         output = Listing(escape.tail(row.output or "(it printed nothing)"))
         yield Fold(say("failure", row=row), [details, output], is_open=True)
     yield from _count_left_out(most, len(failed), "failed workloads")
-
-
-def _list_peaks(row: Uncompared) -> Iterator[Phrase]:
-    """Yield how much memory was in use when it ran out."""
-    used = row.exhausted
-    device = used.device if used else None
-    sizes = {
-        "of host memory": used.host_rss_peak_bytes if used else None,
-        "allocated on the device": device.peak_allocated_bytes if device else None,
-        "reserved there": device.peak_reserved_bytes if device else None,
-    }
-    for where, size in sizes.items():
-        if size is not None:
-            yield (Words(f"{units.size(size)} {where}"),)
 
 
 def _count_left_out(shown: int, every: int, what: str) -> Iterator[Phrase]:

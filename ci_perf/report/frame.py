@@ -93,11 +93,6 @@ def frame_comparison(comparison: Comparison) -> "DataFrame":
     return build_frame(every, _COMPARISON)
 
 
-def frame_document(document: Run | Comparison) -> "DataFrame":
-    """Return the table of any document."""
-    return frame_runs(document) if isinstance(document, Run) else frame_comparison(document)
-
-
 def csv(frame: "DataFrame") -> str:
     """Write the frame as CSV text, in which no cell commands a spreadsheet, a terminal or a CI."""
     texts = {

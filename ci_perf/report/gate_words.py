@@ -20,7 +20,11 @@ def group_by_kind(
     for change in changes:
         reason = change.reason if has_reasons else ""
         why = (Words(", because: "), Sentence(reason)) if reason else ()
-        said.setdefault(change.kind.value, []).append((*_change(change), *why))
+        # `mlp` step time 5 % → 900 %
+        name = phrases.metric_title(change.name)
+        parts = [part for part in ((change.workload,), (name,), _values(change)) if any(part)]
+        shown = phrases.join_phrases(parts, most=len(parts), between=" ")
+        said.setdefault(change.kind.value, []).append((*shown, *why))
     return said
 
 
@@ -28,13 +32,6 @@ def list_lines(changes: Iterable[GateChange]) -> list[Phrase]:
     """Make a line of each kind of change, with the reasons that the author gives."""
     said = group_by_kind(changes, has_reasons=True).items()
     return [(Words(f"{kind}: "), *phrases.join_phrases(named)) for kind, named in said]
-
-
-def _change(change: GateChange) -> Phrase:
-    """Show one change: `mlp` step time 5 % → 900 %."""
-    name = phrases.metric_title(change.name)
-    parts = [part for part in ((change.workload,), (name,), _values(change)) if any(part)]
-    return tuple(word for part in parts for word in (Words(" "), *part))[1:]
 
 
 def _values(change: GateChange) -> Phrase:

@@ -23,8 +23,7 @@ _PROVES = frozenset({Severity.REGRESSED, Severity.NUMERICS_CHANGED})
 
 def list_notices(comparison: Comparison) -> list[Phrase]:
     """Say what else moved or differs, why an unproven job fails, and what is distrusted."""
-    notices = (*_find_notices(comparison), _tell_distrust(comparison))
-    return [notice for notice in notices if notice]
+    return list(filter(None, _find_notices(comparison)))
 
 
 def _find_notices(comparison: Comparison) -> Iterator[Phrase]:
@@ -43,6 +42,7 @@ def _find_notices(comparison: Comparison) -> Iterator[Phrase]:
     if comparison.drifted:
         yield say("drifted", drifted=comparison.drifted)
     yield from _compare_environments(comparison)
+    yield _tell_distrust(comparison)
 
 
 def _compare_environments(comparison: Comparison) -> Iterator[Phrase]:
@@ -72,6 +72,13 @@ def _tell_distrust(comparison: Comparison) -> Phrase:
     groups: dict[tuple[Status, str], list[Reason]] = {}
     for reason in sorted(validity.reasons, key=lambda reason: -order.index(reason.status)):
         groups.setdefault((reason.status, reason.code), []).append(reason)
+    reasons = []
+    for first, *others in groups.values():
+        # The first reason of a kind whole, of the others only the workload.
+        known = {"", first.workload}
+        names = dict.fromkeys(each.workload for each in others if each.workload not in known)
+        detail, also = Sentence(first.detail), [(name,) for name in names]
+        reasons.append(say("reason", first=first, detail=detail, others=also))
     codes = {reason.code for reason in validity.reasons}
     said = say(
         "trust",
@@ -81,13 +88,4 @@ def _tell_distrust(comparison: Comparison) -> Phrase:
         is_gating=canaries.CODE in codes,
         is_busy=not codes.isdisjoint(advice.BUSY_CODES),
     )
-    reasons = phrases.join_phrases(map(_describe_reasons, groups.values()), between="; ")
-    return (*said, Words(" "), *reasons)
-
-
-def _describe_reasons(group: list[Reason]) -> Phrase:
-    """Show the first reason of a kind whole, and of the others only the workload."""
-    first = group[0]
-    names = dict.fromkeys(r.workload for r in group if r.workload not in {"", first.workload})
-    others = [(name,) for name in names]
-    return say("reason", first=first, detail=Sentence(first.detail), others=others)
+    return (*said, Words(" "), *phrases.join_phrases(reasons, between="; "))

@@ -25,18 +25,16 @@ def describe(row: Row) -> Words:
         return Words(same_program_report.render_remark(row.same))
     if isinstance(row, Uncompared) or row.code is Code.UNTRUSTED:
         return write("uncompared", row=row)
-    parts = _describe_numerics(row) if isinstance(row, Numerics) else _describe_change(row)
-    return Words("; ".join(filter(None, parts)))
+    return Words("; ".join(filter(None, _list_parts(row))))
 
 
-def _describe_numerics(row: Numerics) -> Iterator[str]:
-    if row.code is Code.NUMERICS_VARY:
-        yield "differs between processes of the head"
-    if row.verdict is Verdict.NUMERICS_CHANGED and not row.gate:
-        yield "does not fail the job"
-
-
-def _describe_change(row: Change) -> Iterator[str]:
+def _list_parts(row: Numerics | Change) -> Iterator[str]:
+    if isinstance(row, Numerics):
+        if row.code is Code.NUMERICS_VARY:
+            yield "differs between processes of the head"
+        if row.verdict is Verdict.NUMERICS_CHANGED and not row.gate:
+            yield "does not fail the job"
+        return
     if signs.lacks_answer(row):
         yield "suite.toml requires an answer"
     if row.verdict is Verdict.INCONCLUSIVE:

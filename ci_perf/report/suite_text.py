@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 
-from ci_perf.model.base import Scalar
 from ci_perf.model.suite import Plan
 from ci_perf.report import escape
 
@@ -47,16 +46,14 @@ def describe_written(new: Iterable[str], kept: Iterable[str]) -> str:
     return "\n".join([*lines, *kept_lines, *nothing])
 
 
-def _spell_value(value: Scalar) -> str:
-    """As suite.toml spells it."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
 def render_list(plan: Plan) -> str:
-    """Say in one line per workload: id, parameters, description."""
+    """Say in one line per workload: id, parameters as suite.toml spells them, description."""
     lines = []
     for workload in plan.workloads:
-        parameters = ", ".join(f"{k}={_spell_value(v)}" for k, v in workload.parameters.items())
+        parameters = ", ".join(
+            f"{name}={str(value).lower() if isinstance(value, bool) else value}"
+            for name, value in workload.parameters.items()
+        )
         lines.append((workload.id, parameters, workload.description))
     widths = [max((len(line[i]) for line in lines), default=0) for i in (0, 1)]
     return "\n".join(

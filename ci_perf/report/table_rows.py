@@ -49,12 +49,11 @@ def list_shown(rows: Iterable[Row]) -> list[Row]:
 
     A new workload whose pairs have rows of their own has none itself.
     """
-    return [row for row in worst_first(rows) if not _is_answered(row)]
-
-
-def _is_answered(row: Row) -> bool:
-    is_new = isinstance(row, Uncompared) and row.verdict is Verdict.NEW
-    return is_new and not (row.head or row.note)
+    return [
+        row
+        for row in worst_first(rows)
+        if not isinstance(row, Uncompared) or row.verdict is not Verdict.NEW or row.head or row.note
+    ]
 
 
 def _find_closeness(row: Row) -> float:
@@ -93,12 +92,13 @@ def _make_cells(row: Row, *, has_evidence: bool) -> Sequence[Phrase]:
     if not has_evidence:
         return name_row(row), values, change, limit
     note = (Words(": " if words.remark else ""), Sentence(words.note)) if words.note else ()
+    evidence: list[Phrase] = [(words.evidence,), (words.rate,), (words.remark, *note)]
     return (
         name_row(row, between="\n"),
         values,
         change,
         limit,
-        _stack((words.evidence,), (words.rate,), (words.remark, *note)),
+        phrases.join_phrases(filter(any, evidence), most=len(evidence), between="\n"),
     )
 
 
@@ -112,10 +112,3 @@ def name_row(row: Row, *, between: str = " ") -> Phrase:
 def _unbreak(text: Words) -> Phrase:
     """Keep a number and its unit on one line of a narrow cell."""
     return (Words(_UNBROKEN_SPACE.sub("\N{NO-BREAK SPACE}", text)),)
-
-
-def _stack(*parts: Phrase) -> Phrase:
-    """Put the parts of a cell below each other."""
-    return phrases.join_phrases(
-        (part for part in parts if any(part)), most=len(parts), between="\n"
-    )

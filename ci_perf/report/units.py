@@ -58,7 +58,7 @@ def duration(number: float) -> Words:
 def size(number: float) -> Words:
     """3.10 GiB; bytes are whole."""
     if abs(number) < 1024:
-        return Words(f"{_minus(round(number))} B")
+        return Words(f"{round(number)} B".replace("-", MINUS))
     return Words(_scale_number(number, _BYTES))
 
 
@@ -207,7 +207,3 @@ def _three_digits(number: float) -> str:
     rounded = float(f"{number:.2e}")
     decimals = max(0, 2 - math.floor(math.log10(rounded)))
     return f"{number:.0f}" if decimals == 0 else f"{rounded:.{decimals}f}"
-
-
-def _minus(number: int) -> str:
-    return str(number).replace("-", MINUS)

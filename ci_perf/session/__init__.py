@@ -15,7 +15,7 @@ from ci_perf.features.explain.session import Explaining
 from ci_perf.features.same_program.records import Records
 from ci_perf.features.same_program.session import SessionPrograms
 from ci_perf.judging.earlier_checks import Before
-from ci_perf.launch import Launcher
+from ci_perf.launch.run_task import Launcher
 from ci_perf.measuring import distrust
 from ci_perf.model import run as runs
 from ci_perf.model.baseline import Calibration
@@ -24,7 +24,6 @@ from ci_perf.model.run import Source
 from ci_perf.model.suite import LARGEST_LIMIT, Plan
 from ci_perf.model.task import MachineDescription
 from ci_perf.model.validity import distinct, validity_of
-from ci_perf.session import base_tasks
 from ci_perf.session.interleaving import Against, Interleaving
 from ci_perf.session.listener import Listener
 from ci_perf.session.machine import describe, held
@@ -32,7 +31,6 @@ from ci_perf.session.runner import GpuLostError, MachineChecks, SessionRunner
 from ci_perf.session.schedule import Forecast, PairJudge
 from ci_perf.suite import plan_screening
 from ci_perf.system import git, signals
-from ci_perf.system.signals import Interrupts
 from ci_perf.version import __version__
 
 __all__ = [
@@ -41,8 +39,6 @@ __all__ = [
     "Listener",
     "MachineChecks",
     "PairJudge",
-    "SamenessProver",
-    "completed",
     "describe",
     "held",
     "measure",
@@ -90,18 +86,21 @@ def measure(
             hard = machine.environment.hard
             plan = plan_screening(plan, against.judge.first_launches(plan, hard))
         session = _Session(
-            plan=plan,
-            launcher=launcher,
-            listener=listener,
-            interrupts=interrupts,
-            machine=machine,
+            everything=SessionRunner(
+                plan,
+                launcher,
+                listener,
+                interrupts,
+                machine,
+                wait_s=wait_s,
+                checks=checks,
+                clock=clock,
+                checkout=against.checkout if against else None,
+            ),
             identity=identity,
             source=git.source(Path(plan.root)),
             against=against,
             before=against.before if against else Before(),
-            wait_s=wait_s,
-            checks=checks,
-            clock=clock,
             started=now(),
         )
         if records:
@@ -120,20 +119,13 @@ _MOVED = frozenset({Verdict.REGRESSED, Verdict.LIKELY_SLOWER, Verdict.IMPROVED})
 
 @dataclass(slots=True, kw_only=True)
 class _Session:
-    """What is known before anything is launched, and what launches it."""
+    """What is known before anything is launched, and what launches all of the plan."""
 
-    plan: Plan
-    launcher: Launcher
-    listener: Listener
-    interrupts: Interrupts
-    machine: MachineDescription
+    everything: SessionRunner
     identity: str
     source: Source
     against: Against | None
     before: Before
-    wait_s: float | None
-    checks: MachineChecks
-    clock: Callable[[], float]
     started: dt.datetime
     start: float = field(default_factory=time.monotonic)
     programs: SessionPrograms | None = None
@@ -145,11 +137,14 @@ class _Session:
         interrupt that comes after the verdict was told ends what explains it, and no more.
         """
         self._record_base()
-        plan = self.plan_to_launch()
-        runner = self._runner(plan)
-        pairs = self._interleaving(plan, runner)
-        traces = self.against.traces if self.against else None
-        explaining = Explaining(self.listener, runner.profile, clock=self.clock, traces=traces)
+        plan, listener = self.plan_to_launch(), self.everything.listener
+        interrupts = self.everything.interrupts
+        runner = dataclasses.replace(self.everything, plan=plan)
+        pairs, traces = None, None
+        if self.against:
+            pairs = Interleaving(runner, self.against, seed=self.identity)
+            traces = self.against.traces
+        explaining = Explaining(listener, runner.profile, clock=runner.clock, traces=traces)
         if not plan.workloads:
             # Pairs of no workload: they describe the base that the head is the same as.
             self._launch_pairs(runner, pairs)
@@ -158,10 +153,10 @@ class _Session:
         try:
             runner.launch_rounds()
             if self.programs:
-                root = Path(self.plan.root)
+                root = Path(plan.root)
                 self.programs.keep(self.identity, plan.workloads, runner.results, root)
             self._launch_pairs(runner, pairs)
-            self.interrupts.check()
+            interrupts.check()
             run = self._run_so_far(runner, pairs)
             verdict = self.against.judge.verdict(run) if self.against else None
             moved: list[str] = []
@@ -170,36 +165,36 @@ class _Session:
                 moved = find_moved(run, verdict)
                 explain_s = self.against.explain_budget_s if moved else 0.0
             if verdict is not None:
-                self.listener.decided(verdict, explain_s)
+                listener.decided(verdict, explain_s)
             if pairs and moved:
                 sides = {name: pairs.tasks_of_own_files(name) for name in moved}
                 explaining.profile_pairs(sides, explain_s)
-            self.interrupts.check()
+            interrupts.check()
         except KeyboardInterrupt:
-            self.interrupts.came = verdict is None
+            interrupts.came = verdict is None
         except GpuLostError:  # its reason says so, and nothing more is launched
             pass
-        if self.interrupts.came:
+        if interrupts.came:
             runner.reasons.append(distrust.INTERRUPTED)
         return self._run_so_far(runner, pairs, explaining)
 
     def plan_to_launch(self) -> Plan:
         """Return the plan without the workloads that need no launch, as far as is known."""
+        plan = self.everything.plan
         if self.programs is None:
-            return self.plan
-        left = self.programs.select_to_measure(self.plan.workloads)
-        return msgspec.structs.replace(self.plan, workloads=left)
+            return plan
+        left = self.programs.select_to_measure(plan.workloads)
+        return msgspec.structs.replace(plan, workloads=left)
 
     def _record_base(self) -> None:
         """Launch the base once of every workload of which no record is known: it makes one."""
         if self.programs is None or self.against is None:
             return
-        runner, checkout = self._runner(self.plan), self.against.checkout
-        unknown = self.programs.find_unknown()
-        for workload in (each for each in self.plan.workloads if each.id in unknown):
-            base = base_tasks.find_base_task(runner.task(workload, 0), checkout)
+        runner, unknown = self.everything, self.programs.find_unknown()
+        for workload in (each for each in runner.plan.workloads if each.id in unknown):
+            base = self.against.checkout.find_task(runner.task(workload, 0))
             if base is not None:
-                self.listener.recording(workload.id)
+                runner.listener.recording(workload.id)
             try:
                 outcome = runner.outcome(base) if base else None
             except GpuLostError:  # the rounds find it lost, too
@@ -213,37 +208,10 @@ class _Session:
         """
         if pairs is None:
             return
-        pairs.read_accepted(self._run_so_far(runner, pairs))
         pairs.begin(self._run_so_far(runner, pairs))
         while workload := pairs.choose_next():
             pairs.launch(workload)
             pairs.judge(self._run_so_far(runner, pairs))
-
-    def _runner(self, plan: Plan) -> SessionRunner:
-        return SessionRunner(
-            plan,
-            self.launcher,
-            self.listener,
-            self.interrupts,
-            self.machine,
-            wait_s=self.wait_s,
-            checks=self.checks,
-            clock=self.clock,
-            checkout=self.against.checkout if self.against else None,
-        )
-
-    def _interleaving(self, plan: Plan, runner: SessionRunner) -> Interleaving | None:
-        if self.against is None:
-            return None
-        return Interleaving(
-            plan,
-            runner,
-            self.listener,
-            self.against,
-            self.checks,
-            seed=self.identity,
-            clock=self.clock,
-        )
 
     def _run_so_far(
         self,
@@ -258,9 +226,9 @@ class _Session:
             started_at=self.started.isoformat(timespec="seconds").replace("+00:00", "Z"),
             duration_s=round(time.monotonic() - self.start, 3),
             source=self.source,
-            suite=self.plan.suite,
-            selection=self.plan.selection,
-            environment=self.machine.environment,
+            suite=runner.plan.suite,
+            selection=runner.plan.selection,
+            environment=runner.machine.environment,
             validity=validity_of(distinct(runner.reasons)),
             canaries=tuple(runner.canaries),
             measured=runner.measured(),

@@ -8,7 +8,7 @@ import filecmp
 import math
 import random
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -18,15 +18,14 @@ import msgspec
 from ci_perf.judging import launch_numbers, suite_rules
 from ci_perf.judging.earlier_checks import Before
 from ci_perf.judging.policy import MOST_PAIRS
-from ci_perf.launch import Outcome, memory_check
+from ci_perf.launch import Outcome
 from ci_perf.model.process import Phase, WorkerResult
 from ci_perf.model.run import Interleaved, Pair, Paired, Run
 from ci_perf.model.suite import Plan, PlannedWorkload
 from ci_perf.model.task import Task, TaskFailure
-from ci_perf.session import base_tasks, schedule
-from ci_perf.session.listener import Listener
-from ci_perf.session.runner import MachineChecks, SessionRunner
-from ci_perf.session.schedule import Forecast, PairJudge, Waiting
+from ci_perf.session import schedule
+from ci_perf.session.runner import SessionRunner
+from ci_perf.session.schedule import PairJudge, Waiting
 from ci_perf.worktree import Checkout
 
 # A launch need not be known better than this share of the change that pairs show.
@@ -78,38 +77,22 @@ class _Base:
 class Interleaving:
     """Launches pairs and keeps them."""
 
-    def __init__(
-        self,
-        plan: Plan,
-        runner: SessionRunner,
-        listener: Listener,
-        against: Against,
-        checks: MachineChecks,
-        *,
-        seed: str,
-        clock: Callable[[], float],
-    ) -> None:
-        self._plan = plan
+    def __init__(self, runner: SessionRunner, against: Against, *, seed: str) -> None:
+        """Launch by `runner`; the order of its plan's launches is drawn by `seed`."""
         self._runner = runner
-        self._listener = listener
         self._against = against
-        self._checks = checks
-        self._clock = clock
         self._random = random.Random(seed)  # noqa: S311  the order of launches, no secret
-        self._bases = {workload.id: _Base(workload) for workload in plan.workloads}
+        self._bases = {workload.id: _Base(workload) for workload in runner.plan.workloads}
         self._suspects = 0
-        self._incomparable = _incomparable(against.checkout, plan)
+        self._incomparable = _incomparable(against.checkout, runner.plan)
         # The suspects, worst first, and those still undecided, each with the pairs it may need.
         self._expected: dict[str, float] = {}
         self._undecided: dict[str, float] = {}
-        self._accepted: dict[str, tuple[str, ...]] = {}
-        self._start = clock()
+        hard = runner.machine.environment.hard
+        self._accepted = against.judge.accepted(runner.plan.suite, hard)
+        self._start = runner.clock()
         self._spent_s = 0.0
         self._stopped: Literal["decided", "budget", "interrupted"] = "interrupted"
-
-    def read_accepted(self, run: Run) -> None:
-        """Ask the judge of which metrics the head has accepted a change: `begin` counts on it."""
-        self._accepted = self._against.judge.accepted(run)
 
     def begin(self, run: Run) -> None:
         """Ask the judge for the suspects: their number, and who is first of equals, is fixed here.
@@ -120,9 +103,13 @@ class Interleaving:
             return
         self._undecided, self._suspects = self._against.judge.undecided(run)
         self._expected = self._undecided
-        self._start = self._clock()
+        self._start = self._runner.clock()
         if left := self._left():
-            self._listener.interleaving(left, self._against.budget_s, self._forecast(left))
+            launches_s = {name: self._runner.launch_s(name) for name in left}
+            warm_ups = {name: self._warm_ups(name) for name in left}
+            budget_s = self._against.budget_s
+            forecast = schedule.forecast(launches_s, budget_s, warm_ups)
+            self._runner.listener.interleaving(left, budget_s, forecast)
 
     def choose_next(self) -> str:
         """Return whose pair is next; "" where all is decided, or the budget spent."""
@@ -184,7 +171,7 @@ class Interleaving:
         """
         base = self._bases[workload]
         head = self._task(base, "head", index=0)
-        task = base_tasks.find_base_task(head, self._against.checkout)
+        task = self._against.checkout.find_task(head)
         return None if task is None else (task, head)
 
     def _waiting(self, name: str, expected: float) -> Waiting:
@@ -196,27 +183,22 @@ class Interleaving:
             warm_ups=self._warm_ups(name),
         )
 
-    def _forecast(self, names: Sequence[str]) -> Forecast:
-        launches_s = {name: self._runner.launch_s(name) for name in names}
-        warm_ups = {name: self._warm_ups(name) for name in names}
-        return schedule.forecast(launches_s, self._against.budget_s, warm_ups)
-
     def launch(self, name: str) -> None:
         """Launch the next pair of a workload, or what has to come before it."""
         base = self._bases[name]
         before = len(base.pairs)
-        self._listener.pair_started(name, before + 1, len(self._left()))
+        self._runner.listener.pair_started(name, before + 1, len(self._left()))
         if not base.is_begun:
             self._begin(base)
         if self._warm_ups(name):
             self._warm_up(base)
         else:
             self._launch_both(base)
-        self._spent_s = self._clock() - self._start
+        self._spent_s = self._runner.clock() - self._start
         if base.failure is not None:
-            self._listener.base_failed(name, base.failure.reason)
+            self._runner.listener.base_failed(name, base.failure.reason)
         elif len(base.pairs) > before:
-            self._listener.pair_finished(name, self._spent_s)
+            self._runner.listener.pair_finished(name, self._spent_s)
 
     def _begin(self, base: _Base) -> None:
         """Draw which side comes first, and have each run its own workload file.
@@ -225,7 +207,7 @@ class Interleaving:
         file runs the head's.
         """
         head, checkout = base.workload, self._against.checkout
-        base.workload = base_tasks.find_base_workload(head, Path(self._plan.root), checkout) or head
+        base.workload = checkout.find_workload(head, Path(self._runner.plan.root)) or head
         if base.workload.file != head.file:
             base.is_own_file = _is_changed(Path(base.workload.file), Path(head.file))
         base.first = self._random.choice(("base", "head"))
@@ -238,7 +220,7 @@ class Interleaving:
         whether there are any.
         """
         compiles = [result.process.compiles for result in self._runner.results(workload)]
-        has_caches = self._runner.device != "cpu" or any(
+        has_caches = self._runner.machine.device != "cpu" or any(
             counts is None or counts.graphs or counts.cache == "filled" for counts in compiles
         )
         return int(has_caches and self._bases[workload].warmed_up is None)
@@ -254,7 +236,8 @@ class Interleaving:
 
     def _launch_both(self, base: _Base) -> None:
         """Launch both sides; the one that came second last time comes first."""
-        first, second = base.first, _other(base.first)
+        sides: tuple[_Side, _Side] = ("base", "head")
+        first, second = sides if base.first == "base" else sides[::-1]
         spread = _spread_of_launches(base.pairs)
         tasks = [
             _time_by_spread(self._task(base, side, index=len(base.pairs)), spread)
@@ -267,18 +250,15 @@ class Interleaving:
                 # Two at once need more memory, and longer: next time each is launched alone.
                 base.may_be_resident = False
                 return
-        else:
-            outcomes = self._launched(tasks)
+        elif self._runner.checks.at_once() < sum(
+            schedule.processes(each.workload) for each in tasks
+        ):
+            outcomes = tuple(self._runner.outcome(task) for task in tasks)
+        else:  # they import at once
+            outcomes = self._runner.outcomes(tasks)
         by_side = dict(zip((first, second), outcomes, strict=True))
         self._keep(base, by_side, resident=is_resident)
         base.first = second
-
-    def _launched(self, tasks: Sequence[Task]) -> tuple[Outcome, ...]:
-        """Launch both sides one after the other; they import at once where they may."""
-        count = sum(schedule.processes(task.workload) for task in tasks)
-        if self._checks.at_once() < count:
-            return tuple(self._runner.outcome(task) for task in tasks)
-        return self._runner.outcomes(tasks)
 
     def _keep(self, base: _Base, by_side: dict[_Side, Outcome], *, resident: bool) -> None:
         head, other = by_side["head"], self._checked(base.workload.id, by_side["base"])
@@ -309,21 +289,18 @@ class Interleaving:
     def _task(self, base: _Base, side: _Side, *, index: int) -> Task:
         """Spell out one launch; neither side may import the other's code."""
         if side == "head":
-            head = next(own for own in self._plan.workloads if own.id == base.workload.id)
+            head = next(own for own in self._runner.plan.workloads if own.id == base.workload.id)
             return self._runner.task(head, index)
-        return base_tasks.spell_in_base(
-            self._runner.task(base.workload, index), self._against.checkout
-        )
+        return self._against.checkout.spell_task(self._runner.task(base.workload, index))
 
     def _may_be_resident(self, base: _Base) -> bool:
         """Whether both may be there at once: on a CPU where they fit, see decision 009."""
         has_server = "server" in base.workload.parameters  # two of them may not fit on a GPU
-        if self._runner.device != "cpu" or has_server or not base.may_be_resident:
+        if self._runner.machine.device != "cpu" or has_server or not base.may_be_resident:
             return False
         head = self._runner.results(base.workload.id)[0]
-        sides = (base.warmed_up or head, head)
-        peaks = [memory_check.peak_of(result.process.memory) for result in sides]
-        return not self._checks.memory(base.workload, peaks)
+        needed = [side.process.memory for side in (base.warmed_up or head, head)]
+        return self._runner.checks.has_room(base.workload, needed)
 
 
 def _incomparable(checkout: Checkout, plan: Plan) -> dict[str, str]:
@@ -363,7 +340,3 @@ def _is_changed(base: Path, head: Path) -> bool:
         base.parent, head.parent, [base.name, *sorted(names)], shallow=False
     )
     return len(same) < 1 + len(names)
-
-
-def _other(side: _Side) -> _Side:
-    return "head" if side == "base" else "base"

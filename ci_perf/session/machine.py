@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 
 from ci_perf.errors import CiPerfError
-from ci_perf.launch import Launcher
+from ci_perf.launch.run_task import Launcher
 from ci_perf.model.suite import Plan
 from ci_perf.model.task import MachineDescription, TaskFailure
 from ci_perf.model.validity import Reason

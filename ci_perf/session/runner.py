@@ -4,23 +4,23 @@ import math
 import os
 import statistics
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 from ci_perf.features.explain.model import StepProfile
-from ci_perf.launch import Launcher, Outcome, ignore, memory_check
+from ci_perf.launch import Outcome, ignore, memory_check
+from ci_perf.launch.run_task import Launcher
 from ci_perf.measuring import distrust
-from ci_perf.model import run as runs
-from ci_perf.model.process import WorkerResult
+from ci_perf.model.process import Memory, Phase, WorkerResult
+from ci_perf.model.run import Failed, Measured
 from ci_perf.model.suite import Plan, PlannedWorkload
 from ci_perf.model.task import MachineDescription, Task, TaskFailure
 from ci_perf.model.validity import Canary, Evidence, Reason
 from ci_perf.session import schedule
 from ci_perf.session.listener import Listener
 from ci_perf.session.machine import LOOK_EVERY_S, QUIET_WAIT_S, await_quiet, disturbances, threads
-from ci_perf.session.workload_progress import WorkloadProgress
-from ci_perf.system import files
+from ci_perf.system import files, git
 from ci_perf.system.signals import Interrupts
 from ci_perf.worktree import Checkout, sources
 
@@ -37,19 +37,66 @@ _LOOKS = 4
 class MachineChecks:
     """How a session asks whether the machine is fit to measure on.
 
-    `host` returns what speaks against the host; `memory` why two processes with these peaks cannot
-    be resident at once; `every_s` is how often to look while others use the machine. Canaries stand
-    between two rounds if the last ones were asked `canaries_every_s` ago or earlier, and after the
-    last round if the first ones were. `at_once` is how many processes may import at once.
+    `host` returns what speaks against the host; `has_room` whether two processes that have needed
+    so much memory can be resident at once; `every_s` is how often to look while others use the
+    machine. Canaries stand between two rounds if the last ones were asked `canaries_every_s` ago or
+    earlier, and after the last round if the first ones were. `at_once` is how many processes may
+    import at once.
     """
 
     host: Callable[[], Sequence[Reason]] = distrust.distrust_host
-    memory: Callable[[PlannedWorkload, Sequence[memory_check.Peak]], str] = (
-        memory_check.reason_against
-    )
+    has_room: Callable[[PlannedWorkload, Sequence[Memory]], bool] = memory_check.has_room
     every_s: float = LOOK_EVERY_S
     canaries_every_s: float = CANARIES_EVERY_S
     at_once: Callable[[], int] = memory_check.processes_at_once
+
+
+@dataclass
+class WorkloadProgress:
+    """What is known of one workload so far."""
+
+    workload: PlannedWorkload
+    results: list[WorkerResult] = field(default_factory=list)
+    launches_s: list[float] = field(default_factory=list)
+    failed: Failed | None = None
+
+    def left(self, index: int) -> int:
+        """Return how many processes are to be launched, from number `index` (from 0) on."""
+        return 0 if self.failed else max(self.workload.protocol.processes - index, 0)
+
+    def measured(self) -> Measured:
+        """Return the workload with its numbers; it has at least one result."""
+        first = self.results[0]
+        return Measured(
+            workload=self.workload.id,
+            description=self.workload.description,
+            parameters=self.workload.parameters,
+            launch=self.workload.launch,
+            world_size=self.workload.world_size,
+            protocol=self.workload.protocol,
+            items_per_step=first.items_per_step,
+            item_unit=first.item_unit,
+            items_per_epoch=first.items_per_epoch,
+            precision=first.precision,
+            knobs=first.knobs,
+            processes=tuple(result.process for result in self.results),
+        )
+
+    def failed_by(self, failure: TaskFailure) -> Failed:
+        """Return the workload without numbers, and why it has none."""
+        return Failed(
+            workload=self.workload.id,
+            description=self.workload.description,
+            parameters=self.workload.parameters,
+            launch=self.workload.launch,
+            world_size=self.workload.world_size,
+            protocol=self.workload.protocol,
+            phase=failure.phase,
+            reason=failure.reason,
+            output=failure.output,
+            exhausted=failure.exhausted,
+            processes=tuple(result.process for result in self.results),
+        )
 
 
 class GpuLostError(Exception):
@@ -60,47 +107,36 @@ class _FailedError(Exception):
     """A workload has failed: the launches of it that stand ready are not needed."""
 
 
+@dataclass(slots=True, eq=False)
 class SessionRunner:
     """Measures while the device is ours, and keeps what came of it."""
 
-    def __init__(
-        self,
-        plan: Plan,
-        launcher: Launcher,
-        listener: Listener,
-        interrupts: Interrupts,
-        machine: MachineDescription,
-        *,
-        wait_s: float | None,
-        checks: MachineChecks,
-        clock: Callable[[], float],
-        checkout: Checkout | None = None,
-    ) -> None:
-        self._checkout = checkout
-        self._top = str(sources.top(Path(plan.root)))
-        self._source_folders = sources.folders(Path(plan.root))
-        self._wait_s = wait_s
-        self._checks = checks
-        self._clock = clock
-        self._plan = plan
-        self._launcher = launcher
-        self._listener = listener
-        self._interrupts = interrupts
-        self._machine = machine
-        self._progress = [WorkloadProgress(workload) for workload in plan.workloads]
-        # Canaries that failed once, or that are not there, are not asked again.
-        self._asks_canaries = plan.canaries
-        self._asked_s = -math.inf
-        # Whether a process has ended badly, which may have left something on its GPUs.
-        self._is_suspect = False
-        self._is_lost = False
-        self.canaries: list[Canary] = []
-        self.reasons: list[Reason] = []
+    plan: Plan
+    launcher: Launcher
+    listener: Listener
+    interrupts: Interrupts
+    machine: MachineDescription
+    wait_s: float | None
+    checks: MachineChecks
+    clock: Callable[[], float]
+    checkout: Checkout | None = None
+    canaries: list[Canary] = field(default_factory=list, init=False)
+    reasons: list[Reason] = field(default_factory=list, init=False)
+    _top: str = field(init=False)
+    _source_folders: tuple[str, ...] = field(init=False)
+    _progress: list[WorkloadProgress] = field(init=False)
+    # Canaries that failed once, or that are not there, are not asked again.
+    _asks_canaries: bool = field(init=False)
+    _asked_s: float = field(default=-math.inf, init=False)
+    # Whether a process has ended badly, which may have left something on its GPUs.
+    _is_suspect: bool = field(default=False, init=False)
+    _is_lost: bool = field(default=False, init=False)
 
-    @property
-    def device(self) -> str:
-        """The device that "auto" came to."""
-        return self._machine.device
+    def __post_init__(self) -> None:
+        root = Path(self.plan.root)
+        self._top, self._source_folders = str(git.find_top(root)), sources.folders(root)
+        self._progress = [WorkloadProgress(workload) for workload in self.plan.workloads]
+        self._asks_canaries = self.plan.canaries
 
     def launch_rounds(self) -> None:
         """Launch process 1 of every workload, then process 2 of every workload, and so on.
@@ -110,17 +146,17 @@ class SessionRunner:
         whether it drifted, stand before the rounds and, where these take long enough, between and
         after them. Raises KeyboardInterrupt, and GpuLostError.
         """
-        self.reasons += distrust.distrust_image(self._machine.environment.image)
+        self.reasons += distrust.distrust_image(self.machine.environment.image)
         self._await_quiet()
         processes = {p.workload.id: p.workload.protocol.processes for p in self._progress}
-        self._listener.planned(processes)
+        self.listener.planned(processes)
         self._ask_canaries("before")
         begun_s = self._asked_s
         index = 0
         while index < max(processes.values(), default=0):
             index = self._go_round(index)
         # The end is compared with the beginning, so those between do not stand for it.
-        if self._clock() - begun_s >= self._checks.canaries_every_s:
+        if self.clock() - begun_s >= self.checks.canaries_every_s:
             self._ask_canaries("after")
 
     def _go_round(self, index: int) -> int:
@@ -133,7 +169,7 @@ class SessionRunner:
             return index + 1
         if index:
             self._begin_round()
-        most, last = self._checks.at_once(), index
+        most, last = self.checks.at_once(), index
         if len(due) == 1:
             left = [due[0].workload] * due[0].left(index)
             last += next(end for _, end in schedule.batches(left, most)) - 1
@@ -148,23 +184,23 @@ class SessionRunner:
         return last + 1
 
     def _begin_round(self) -> None:
-        if self._clock() - self._asked_s >= self._checks.canaries_every_s:
+        if self.clock() - self._asked_s >= self.checks.canaries_every_s:
             self._ask_canaries("between")
 
     def _end_round(self, index: int) -> None:
         going = (p.workload.protocol.processes for p in self._progress if not p.failed)
-        self._listener.round_finished(index + 1, max([index + 1, *going]))
+        self.listener.round_finished(index + 1, max([index + 1, *going]))
 
-    def measured(self) -> tuple[runs.Measured, ...]:
+    def measured(self) -> tuple[Measured, ...]:
         """Return the workloads that have numbers."""
         whole = (progress for progress in self._progress if not progress.failed)
         return tuple(progress.measured() for progress in whole if progress.results)
 
-    def failed(self) -> tuple[runs.Failed, ...]:
+    def failed(self) -> tuple[Failed, ...]:
         """Return those that have none."""
         why = "not launched: a GPU was lost" if self._is_lost else _INTERRUPTED
         return tuple(
-            progress.failed or progress.never_started(why)
+            progress.failed or progress.failed_by(TaskFailure(phase=Phase.LAUNCH, reason=why))
             for progress in self._progress
             if progress.failed or not progress.results
         )
@@ -172,10 +208,10 @@ class SessionRunner:
     def _ask_canaries(self, position: Position) -> None:
         if self._is_lost or not self._asks_canaries:
             return
-        self._interrupts.check()
-        self._listener.canary_started()
-        device, most = self._machine.device, threads(self._plan)
-        medians_s = self._launcher.canaries(device, most, self._interrupts.have_come)
+        self.interrupts.check()
+        self.listener.canary_started()
+        device, most = self.machine.device, threads(self.plan)
+        medians_s = self.launcher.canaries(device, most, self.interrupts.have_come)
         if isinstance(medians_s, TaskFailure):
             told = [medians_s.reason, *medians_s.output.strip().splitlines()[-1:]]
             detail = f"no canaries {position} measuring, nor later: {': '.join(told)}"
@@ -186,30 +222,30 @@ class SessionRunner:
             Canary(name=name, position=position, median_s=median_s)
             for name, median_s in sorted(medians_s.items())
         ]
-        self._asked_s = self._clock()
+        self._asked_s = self.clock()
 
     def _await_quiet(self) -> None:
         """Let others finish, for a while; what still speaks against the machine then is noted."""
-        is_asked = self._wait_s is not None
+        is_asked = self.wait_s is not None
         reasons = await_quiet(
-            lambda: (*self._checks.host(), *self._against_gpus()),
-            disturbances(self.device, is_asked=is_asked),
-            most_s=QUIET_WAIT_S if self._wait_s is None else self._wait_s,
-            listener=self._listener,
-            clock=self._clock,
-            sleep=self._interrupts.sleep,
-            every_s=self._checks.every_s,
+            lambda: (*self.checks.host(), *self._against_gpus()),
+            disturbances(self.machine.device, is_asked=is_asked),
+            most_s=QUIET_WAIT_S if self.wait_s is None else self.wait_s,
+            listener=self.listener,
+            clock=self.clock,
+            sleep=self.interrupts.sleep,
+            every_s=self.checks.every_s,
         )
         self._note(reasons)
 
     def _against_gpus(self) -> tuple[Reason, ...]:
         """Return what speaks against the GPUs, before a worker uses them."""
-        if self._machine.device == "cpu":
+        if self.machine.device == "cpu":
             return ()
-        if not self._machine.gpus:
+        if not self.machine.gpus:
             detail = "torch names no UUID of the GPU, by which NVML could be asked about it"
             return (distrust.reason("unwatched", detail),)
-        states = self._launcher.look(self._machine.gpus, self._interrupts.have_come)
+        states = self.launcher.look(self.machine.gpus, self.interrupts.have_come)
         if isinstance(states, TaskFailure):
             return (distrust.reason("unwatched", f"before the run: {states.reason}"),)
         return distrust.distrust_gpus(states)
@@ -219,14 +255,14 @@ class SessionRunner:
 
         Raises KeyboardInterrupt, and GpuLostError.
         """
-        self._interrupts.check()
+        self.interrupts.check()
         if self._is_lost:
             raise GpuLostError
-        if not (self._is_suspect and self._machine.gpus):
+        if not (self._is_suspect and self.machine.gpus):
             return
         details: list[str] = []
         for _ in range(_LOOKS):
-            states = self._launcher.look(self._machine.gpus, self._interrupts.have_come)
+            states = self.launcher.look(self.machine.gpus, self.interrupts.have_come)
             if isinstance(states, TaskFailure):
                 self.reasons.append(distrust.reason("unwatched", states.reason, workload.id))
                 return
@@ -247,7 +283,7 @@ class SessionRunner:
 
         Raises _FailedError where the row goes on to another round of a workload that has failed.
         """
-        start = self._clock()
+        start = self.clock()
         begins: list[float] = []
 
         def begin(place: int) -> None:
@@ -257,14 +293,14 @@ class SessionRunner:
                 if progress.failed:
                     raise _FailedError
                 self._begin_round()
-            begins.append(self._clock())
+            begins.append(self.clock())
             workload = progress.workload
-            self._listener.started(workload.id, index + 1, workload.protocol.processes)
+            self.listener.started(workload.id, index + 1, workload.protocol.processes)
 
         def end(place: int, outcome: Outcome) -> None:
             import_s = (begins[0] - start) / len(row) if begins else 0.0
-            began = begins[place] if place < len(begins) else self._clock()
-            self._keep(*row[place], outcome, import_s + self._clock() - began)
+            began = begins[place] if place < len(begins) else self.clock()
+            self._keep(*row[place], outcome, import_s + self.clock() - began)
 
         tasks = [self.task(progress.workload, index) for progress, index in row]
         self.outcomes(tasks, begin=begin, end=end)
@@ -278,28 +314,28 @@ class SessionRunner:
             return
         progress.results.append(outcome)
         progress.launches_s.append(seconds)
-        self._listener.finished(workload.id, seconds)
+        self.listener.finished(workload.id, seconds)
 
     def fail(self, workload: str, failure: TaskFailure, *, skipped: int = 0) -> None:
         """Take a workload out: it is launched no more, and the run says why."""
         progress = self._of(workload)
         progress.failed = progress.failed_by(failure)
-        self._listener.failed(progress.failed, skipped)
+        self.listener.failed(progress.failed, skipped)
 
     def task(self, workload: PlannedWorkload, index: int) -> Task:
         """Spell out one launch of the head."""
         return Task(
             workload=workload,
             index=index,
-            device=self._machine.device,
-            root=self._plan.root,
-            python_path=self._plan.python_path,
-            foreign_root=str(self._checkout.top) if self._checkout else "",
+            device=self.machine.device,
+            root=self.plan.root,
+            python_path=self.plan.python_path,
+            foreign_root=str(self.checkout.top) if self.checkout else "",
             top=self._top,
             source_folders=self._source_folders,
-            native_source=self._checkout.native_source if self._checkout else "",
+            native_source=self.checkout.native_source if self.checkout else "",
             data_dir=data_folder(),
-            gpus=self._machine.gpus[: workload.world_size],
+            gpus=self.machine.gpus[: workload.world_size],
         )
 
     def outcome(self, task: Task) -> Outcome:
@@ -312,7 +348,7 @@ class SessionRunner:
         Raises KeyboardInterrupt, GpuLostError.
         """
         self._await_clean_gpus(task.workload)
-        outcome = self._launcher.profile(task, self._interrupts.have_come)
+        outcome = self.launcher.profile(task, self.interrupts.have_come)
         self._is_suspect = self._is_suspect or isinstance(outcome, TaskFailure)
         return outcome
 
@@ -336,19 +372,19 @@ class SessionRunner:
             end(number, self._noted(tasks[number], outcome))
 
         if len(tasks) > 1:
-            self._interrupts.check()
-            return self._launcher.launch_in_a_row(
-                tasks, self._interrupts.have_come, begin=begun, end=ended
+            self.interrupts.check()
+            return self.launcher.launch_in_a_row(
+                tasks, self.interrupts.have_come, begin=begun, end=ended
             )
         begun(0)
-        outcome = self._launcher.launch(tasks[0], self._interrupts.have_come)
+        outcome = self.launcher.launch(tasks[0], self.interrupts.have_come)
         ended(0, outcome)
         return (outcome,)
 
     def outcome_of_pair(self, first: Task, second: Task) -> tuple[Outcome, ...]:
         """Launch two processes that take turns. Raises KeyboardInterrupt, GpuLostError."""
         self._await_clean_gpus(first.workload)
-        outcomes = self._launcher.launch_pair(first, second, self._interrupts.have_come)
+        outcomes = self.launcher.launch_pair(first, second, self.interrupts.have_come)
         tasks = (first, second)
         return tuple(map(self._noted, tasks, outcomes))
 
@@ -385,7 +421,7 @@ class SessionRunner:
         if evidence is None:
             return ()
         reasons = distrust.distrust_process(workload.id, evidence, workload.world_size)
-        if self._machine.gpus and not evidence.gpus:
+        if self.machine.gpus and not evidence.gpus:
             return (*reasons, distrust.report_unwatched(workload.id, evidence.trouble))
         return reasons
 

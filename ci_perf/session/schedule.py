@@ -7,6 +7,7 @@ can.
 """
 
 import math
+from abc import abstractmethod
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,9 +30,11 @@ _AT_ONCE = 2
 class PairJudge(Protocol):
     """Says, of a run so far, what another pair of launches may decide."""
 
+    @abstractmethod
     def first_launches(self, plan: Plan, machine: Machine) -> dict[str, int]:
         """Return how many launches of the head each workload starts with."""
 
+    @abstractmethod
     def undecided(self, run: Run) -> tuple[dict[str, float], int]:
         """Return the undecided workloads, worst first, and count all suspects.
 
@@ -41,9 +44,13 @@ class PairJudge(Protocol):
 
     def verdict(self, run: Run) -> Comparison | None:
         """Judge what there is, as the report will; `None` where no report follows."""
+        del run
+        return None
 
-    def accepted(self, run: Run) -> dict[str, tuple[str, ...]]:
+    def accepted(self, suite: str, machine: Machine) -> dict[str, tuple[str, ...]]:
         """Name the metrics, by workload, of which the head has accepted a change."""
+        del suite, machine
+        return {}
 
 
 def at_once(expected: float) -> int:

@@ -65,6 +65,12 @@ def source(root: Path) -> Source:
     )
 
 
+def find_top(root: Path) -> Path:
+    """Return the top of the repository that `root` lies in, or `root` where there is none."""
+    top = _ask(root, "rev-parse", "--show-toplevel")
+    return Path(top) if top else root
+
+
 def source_of_base(commit: str, ref: str) -> Source:
     """Describe a commit that was checked out by itself; `ref` is how a person calls the base."""
     return Source(commit=_short(commit), branch=_short(ref), dirty=False)

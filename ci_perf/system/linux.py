@@ -18,6 +18,7 @@ _SET_DUMPABLE = 4
 _SET_CHILD_SUBREAPER = 36
 _GET_CHILD_SUBREAPER = 37
 PROC = Path("/proc")
+CGROUPS = Path("/sys/fs/cgroup")
 
 # Longer than the name of any processor or image; a report has to show it.
 _MAX_CHARS = 200
@@ -67,11 +68,8 @@ def rss_peak_bytes(proc: Path = PROC) -> int:
     VmHWM counts this program only; getrusage's ru_maxrss, used where /proc is absent, also
     remembers the parent's size from before exec.
     """
-    try:
-        match = re.search(r"^VmHWM:\s+(\d+) kB", (proc / "self/status").read_text(), re.MULTILINE)
-    except OSError:
-        match = None
-    if match:
+    text = read_or_nothing(proc / "self/status")
+    if match := re.search(r"^VmHWM:\s+(\d+) kB", text, re.MULTILINE):
         return int(match[1]) * 1024
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024
@@ -79,11 +77,33 @@ def rss_peak_bytes(proc: Path = PROC) -> int:
 
 def address_space_peak_bytes(proc: Path = PROC) -> int | None:
     """Return the largest address space of this process so far; `None` if unknown."""
-    try:
-        match = re.search(r"^VmPeak:\s+(\d+) kB", (proc / "self/status").read_text(), re.MULTILINE)
-    except OSError:
-        return None
+    text = read_or_nothing(proc / "self/status")
+    match = re.search(r"^VmPeak:\s+(\d+) kB", text, re.MULTILINE)
     return int(match[1]) * 1024 if match else None
+
+
+def read_or_nothing(path: Path) -> str:
+    """Return what the kernel says in a file; empty where there is none."""
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def find_control_groups(
+    controller: str, process: Path, cgroups: Path
+) -> Iterator[tuple[Path, str, bool]]:
+    """Yield where groups with a controller are mounted, the path of ours, and if it is version 2.
+
+    `process` is a folder of /proc: "0::/path" is version 2 there, "4:cpu,memory:/path" version 1.
+    """
+    for line in read_or_nothing(process / "cgroup").splitlines():
+        _, _, rest = line.partition(":")
+        controllers, _, path = rest.partition(":")
+        if not controllers:
+            yield cgroups, path, True
+        elif controller in controllers.split(","):
+            yield cgroups / controller, path, False
 
 
 def cpu_pressure(proc: Path = PROC) -> float | None:
@@ -97,10 +117,7 @@ def memory_pressure(proc: Path = PROC) -> float | None:
 
 
 def _pressure(proc: Path, resource: str) -> float | None:
-    try:
-        match = re.search(r"some avg10=([\d.]+)", (proc / "pressure" / resource).read_text())
-    except OSError:
-        return None
+    match = re.search(r"some avg10=([\d.]+)", read_or_nothing(proc / "pressure" / resource))
     return float(match[1]) / 100 if match else None
 
 
@@ -123,18 +140,13 @@ def cpu_model(proc: Path = PROC) -> str:
     """Return the model name that the kernel gives."""
     import platform
 
-    try:
-        text = (proc / "cpuinfo").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        text = ""
+    text = read_or_nothing(proc / "cpuinfo")
     match = re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE)
     return short(match[1].strip() if match else platform.processor() or platform.machine())
 
 
 def memory_total_bytes(proc: Path = PROC) -> int:
     """Return the memory of the host, 0 when the kernel does not say."""
-    try:
-        match = re.search(r"^MemTotal:\s+(\d+) kB", (proc / "meminfo").read_text(), re.MULTILINE)
-    except OSError:
-        return 0
+    text = read_or_nothing(proc / "meminfo")
+    match = re.search(r"^MemTotal:\s+(\d+) kB", text, re.MULTILINE)
     return int(match[1]) * 1024 if match else 0

@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+import msgspec
+
 from ci_perf.errors import CiPerfError, UsageError
-from ci_perf.launch import Launcher
+from ci_perf.launch.run_task import Launcher
 from ci_perf.model.run import Source
-from ci_perf.model.suite import Plan
-from ci_perf.model.task import TaskFailure
+from ci_perf.model.suite import Plan, PlannedWorkload
+from ci_perf.model.task import Task, TaskFailure
 from ci_perf.system import child, git, signals
 from ci_perf.system.child import Ended
 from ci_perf.worktree import merge_base, sources, worktree_dir
@@ -182,6 +184,38 @@ class Checkout:
     native_source: str = ""
     plan: Plan | None = None
     trouble: str = ""
+
+    def find_task(self, task: Task) -> Task | None:
+        """Return a task of the head as one of the base; `None` where it has no such workload."""
+        workload = self.find_workload(task.workload, Path(task.root))
+        if workload is None:
+            return None
+        return self.spell_task(msgspec.structs.replace(task, workload=workload))
+
+    def find_workload(self, workload: PlannedWorkload, root: Path) -> PlannedWorkload | None:
+        """Return a workload of the head, which lies below `root`, as the base's own suite has it.
+
+        One that its suite lacks is launched as the head says, by the base's file of the same name;
+        `None` where there is none. A file that lies outside is the same on both sides.
+        """
+        for own in self.plan.workloads if self.plan else ():
+            if own.id == workload.id:
+                return own
+        if not Path(workload.file).is_relative_to(root):
+            return workload
+        file = self.root / Path(workload.file).relative_to(root)
+        return msgspec.structs.replace(workload, file=str(file)) if file.is_file() else None
+
+    def spell_task(self, task: Task) -> Task:
+        """Return a task as one that imports from the base, whosever workload file it is."""
+        return msgspec.structs.replace(
+            task,
+            root=str(self.root),
+            python_path=self.plan.python_path if self.plan else task.python_path,
+            foreign_root=str(self.head_top),
+            top=str(self.top),
+            source_folders=self.source_folders,
+        )
 
 
 @contextlib.contextmanager

@@ -27,15 +27,6 @@ _MOST_ASKING = 12
 _ASKING = tuple(f":(top,icase,glob)**/{name}" for name in dependencies.NAMES)
 
 
-def top(root: Path) -> Path:
-    """Return the top of the repository that `root` lies in, or `root` where there is none."""
-    with contextlib.suppress(CiPerfError):
-        answer = git.run(root, "rev-parse", "--show-toplevel")
-        if answer.code == 0:
-            return Path(answer.out)
-    return root
-
-
 def folders(root: Path) -> tuple[str, ...]:
     """Return the folders of the repository that hold committed modules, and those above them.
 
@@ -48,7 +39,7 @@ def folders(root: Path) -> tuple[str, ...]:
         return ()
     files = [PurePosixPath(os.fsdecode(name)) for name in listed.split(b"\0") if name]
     every = {parent for file in files for parent in file.parents}
-    inside = os.path.relpath(os.path.realpath(root), os.path.realpath(top(root)))
+    inside = os.path.relpath(os.path.realpath(root), os.path.realpath(git.find_top(root)))
     relative = (os.path.relpath(folder, inside) for folder in every)
     return tuple(sorted(folder for folder in relative if folder.isprintable()))
 

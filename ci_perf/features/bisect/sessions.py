@@ -20,7 +20,7 @@ from ci_perf.model.suite import Limits, Plan, Tiers
 from ci_perf.model.summary import Summary
 from ci_perf.model.task import MachineDescription
 from ci_perf.model.validity import Status, Validity
-from ci_perf.session import Listener
+from ci_perf.session import Listener, PairJudge
 from ci_perf.system.signals import Interrupts
 from ci_perf.worktree import Checkout
 
@@ -45,8 +45,11 @@ class Measurement:
     is_out_of_time: bool = False
 
 
-class PairsJudge:
-    """Judges by pairs alone, as no baseline tells of old commits. See session.PairJudge."""
+class PairsJudge(PairJudge):
+    """Judges by pairs alone, as no baseline tells of old commits.
+
+    A person is told no verdict, and what somebody has accepted is a loss all the same.
+    """
 
     def __init__(self, limits: Callable[[Machine], Limits], tiers: Tiers) -> None:
         self.limits, self.tiers = limits, tiers
@@ -71,15 +74,6 @@ class PairsJudge:
         return compare.compare(
             _summarise_unmeasured(run), head, limits=limits, tiers=self.tiers
         ).rows
-
-    def verdict(self, run: Run) -> None:
-        """Return none: an answer of a search is no verdict for a person. See PairJudge."""
-        del run
-
-    def accepted(self, run: Run) -> dict[str, tuple[str, ...]]:
-        """Name none: what somebody has accepted is a loss all the same."""
-        del run
-        return {}
 
     def _of(self, run: Run) -> Limits:
         if self._known is None:

@@ -22,7 +22,7 @@ from ci_perf.features.containers.launch.arguments import GpuAccess
 from ci_perf.features.containers.launch.engine import Engine
 from ci_perf.gate import Notify
 from ci_perf.gate.runners import Runner
-from ci_perf.launch import Launcher
+from ci_perf.launch.run_task import Launcher
 from ci_perf.model.container import Container, EngineName, Image
 from ci_perf.model.suite import Plan
 from ci_perf.system.signals import Interrupts

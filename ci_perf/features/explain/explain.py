@@ -18,7 +18,7 @@ from ci_perf.features.explain.session import Explaining
 from ci_perf.gate import Notify, measure
 from ci_perf.gate.options import MeasureOptions
 from ci_perf.model.task import Task
-from ci_perf.session import Listener, MachineChecks, base_tasks
+from ci_perf.session import Listener, MachineChecks
 from ci_perf.session.machine import describe, held
 from ci_perf.session.runner import SessionRunner
 from ci_perf.system import signals
@@ -64,7 +64,7 @@ def explain_now(
                 if base is not None:
                     of_both: dict[str, tuple[Task, Task] | None] = {}
                     for name, task in tasks.items():
-                        other = base_tasks.find_base_task(task, base)
+                        other = base.find_task(task)
                         of_both[name] = None if other is None else (other, task)
                     explaining.profile_pairs(of_both, options.budget_s)
                 else:

@@ -32,7 +32,9 @@ class Loaded:
 
     def to_frame(self) -> "frame.DataFrame":
         """Return a row per fact: metric and process, or row of a comparison."""
-        return frame.frame_document(self.document)
+        if isinstance(self.document, Run):
+            return frame.frame_runs(self.document)
+        return frame.frame_comparison(self.document)
 
     def to_openmetrics(self) -> str:
         """Return what Prometheus reads."""

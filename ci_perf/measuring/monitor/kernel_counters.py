@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from ci_perf.system import linux, processes
-
-CGROUPS = Path("/sys/fs/cgroup")
+from ci_perf.system.linux import read_or_nothing
 
 # The unit of times in /proc/PID/stat.
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
@@ -37,7 +36,7 @@ class KernelCounters:
 
 
 def read(
-    pids: Iterable[int], *, proc: Path = linux.PROC, cgroups: Path = CGROUPS
+    pids: Iterable[int], *, proc: Path = linux.PROC, cgroups: Path = linux.CGROUPS
 ) -> KernelCounters:
     """Read the host, the control group of the first process, and every process that still is."""
     pids = list(pids)
@@ -73,8 +72,7 @@ def involuntary_switches(before: KernelCounters, after: KernelCounters) -> int |
 
 def rss_peak_bytes(pid: int, proc: Path = linux.PROC) -> int | None:
     """Return the largest resident set of a process so far; `None` once it has ended."""
-    line = re.search(r"^VmHWM:\s+(\d+) kB", _text(proc / str(pid) / "status"), re.MULTILINE)
-    return int(line[1]) * 1024 if line else None
+    return _kilobytes(read_or_nothing(proc / str(pid) / "status")).get("VmHWM")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +89,7 @@ def memory_below(pid: int) -> MemoryBelow:
     Each has its peak so far. Pages that it shares with others of them, and with the process, count
     once; of files, which one mapped as a rule where another one did, those of whoever has most.
     """
-    below = [each for each in map(_resident, _ids_below(pid)) if each]
+    below = [known for each in processes.below(pid) if (known := _resident(each.pid))]
     own = _resident(pid)
     if own is None or not below:
         return MemoryBelow()
@@ -101,10 +99,6 @@ def memory_below(pid: int) -> MemoryBelow:
     files = max(0, max(each.files for each in below) - own.files)
     alone = sum(each.peak - each.files for each in below) - sum(filter(None, shared))
     return MemoryBelow(max(0, alone + files), "pss")
-
-
-def _ids_below(pid: int) -> list[int]:
-    return [process.pid for process in processes.below(pid)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,10 +116,10 @@ class _Resident:
 
 def _resident(pid: int, proc: Path = linux.PROC) -> _Resident | None:
     """Read one process; `None` once it has ended."""
-    status = _kilobytes(_text(proc / str(pid) / "status"))
+    status = _kilobytes(read_or_nothing(proc / str(pid) / "status"))
     if "VmHWM" not in status:
         return None
-    rollup = _kilobytes(_text(proc / str(pid) / "smaps_rollup"))
+    rollup = _kilobytes(read_or_nothing(proc / str(pid) / "smaps_rollup"))
     shared = None
     if "Pss_Anon" in rollup:
         resident = status.get("RssAnon", 0) + status.get("RssShmem", 0)
@@ -150,13 +144,14 @@ def _in_both(
 
 
 def _read_waited(proc: Path, resource: str) -> float | None:
-    line = re.search(r"^some .*\btotal=(\d+)", _text(proc / "pressure" / resource), re.MULTILINE)
+    text = read_or_nothing(proc / "pressure" / resource)
+    line = re.search(r"^some .*\btotal=(\d+)", text, re.MULTILINE)
     return int(line[1]) / 1e6 if line else None
 
 
 def _process(folder: Path) -> ProcessCounters | None:
     # "pid (name) state ppid ... utime stime ...": the name may hold anything.
-    fields = _text(folder / "stat").rpartition(")")[2].split()
+    fields = read_or_nothing(folder / "stat").rpartition(")")[2].split()
     if len(fields) < 13 or not (fields[11] + fields[12]).isdigit():
         return None
     return ProcessCounters(
@@ -167,8 +162,8 @@ def _process(folder: Path) -> ProcessCounters | None:
 
 def _involuntary(folder: Path) -> Iterator[tuple[int, int]]:
     for status in folder.glob("task/[0-9]*/status"):
-        line = re.search(r"^nonvoluntary_ctxt_switches:\s+(\d+)", _text(status), re.MULTILINE)
-        if line:
+        text = read_or_nothing(status)
+        if line := re.search(r"^nonvoluntary_ctxt_switches:\s+(\d+)", text, re.MULTILINE):
             yield int(status.parent.name), int(line[1])
 
 
@@ -176,8 +171,8 @@ def _read_throttled(process: Path, cgroups: Path) -> float | None:
     """Add up what the quotas of a process's control group, and of those above it, have taken."""
     taken_s = [
         seconds
-        for folder in _cpu_groups(_text(process / "cgroup"), cgroups)
-        if (seconds := _parse_throttled(_text(folder / "cpu.stat"))) is not None
+        for folder in _cpu_groups(read_or_nothing(process / "cgroup"), cgroups)
+        if (seconds := _parse_throttled(read_or_nothing(folder / "cpu.stat"))) is not None
     ]
     return sum(taken_s) if taken_s else None
 
@@ -210,10 +205,3 @@ def _parse_throttled(text: str) -> float | None:
     if line := re.search(r"^throttled_time (\d+)$", text, re.MULTILINE):
         return int(line[1]) / 1e9
     return None
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""

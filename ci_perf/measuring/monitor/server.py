@@ -66,7 +66,7 @@ class Monitor:
         *,
         clock: Callable[[], float] = time.monotonic,
         proc: Path = linux.PROC,
-        cgroups: Path = kernel_counters.CGROUPS,
+        cgroups: Path = linux.CGROUPS,
     ) -> None:
         self._clock = clock
         self._proc, self._cgroups = proc, cgroups

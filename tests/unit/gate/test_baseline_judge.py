@@ -92,15 +92,19 @@ def test_numbers_and_limits_are_those_of_the_base_whatever_the_head_says(root):
     assert judge(root).undecided(slower)[1] == 1
 
 
+def named(run):
+    return run.suite, run.environment.hard
+
+
 def test_what_the_head_has_accepted_is_named_and_read_from_it(root):
     git = repositories.Repository(root)
     base = git.commit()
     slower = a_run(a_measured("mlp", *SLOW), id="slower")
     asked = judge(root, base)
 
-    assert asked.accepted(slower) == {}
+    assert asked.accepted(*named(slower)) == {}
     accepted(root / "baselines", slower, reason="exact attention")
-    assert "step_time_s" in judge(root, base).accepted(slower)["mlp"]
+    assert "step_time_s" in judge(root, base).accepted(*named(slower))["mlp"]
     by_base, by_head = (
         next(row for row in asked.verdict(slower).rows if row.metric == "step_time_s")
         for asked in (judge(root, base), judge(root))
@@ -115,7 +119,7 @@ def test_a_base_without_baselines_has_no_history_and_accepts_nothing(root):
     shutil.move(root.parent / "kept", root / "baselines")
     run = a_run(a_measured("mlp", *STEADY))
 
-    assert judge(root, base).accepted(run) == {}
+    assert judge(root, base).accepted(*named(run)) == {}
     assert list(judge(root, base).undecided(run)[0]) == ["mlp"]
 
 
@@ -124,4 +128,4 @@ def test_baselines_outside_of_the_repository_are_the_same_for_both_sides(root, t
     outside = shutil.copytree(root / "baselines", tmp_path / "elsewhere")
     run = a_run(a_measured("mlp", *STEADY))
 
-    assert judge(root, base, outside).accepted(run) == {}
+    assert judge(root, base, outside).accepted(*named(run)) == {}

@@ -1,6 +1,5 @@
 import pytest
 
-from ci_perf.progress import sentences
 from ci_perf.progress.sentences import TimeEstimate
 from tests.clocks import Clock
 
@@ -14,8 +13,7 @@ def clock():
 def known(clock):
     """Two workloads with three processes each, of which nothing has been seen."""
     made = TimeEstimate(clock)
-    made.expect("a", 3)
-    made.expect("b", 3)
+    made.expect({"a": 3, "b": 3})
     return made
 
 
@@ -76,18 +74,3 @@ def test_at_the_end_nothing_is_left(known, clock):
         passes(known, clock, name, 1)
 
     assert known.left_s() == 0
-
-
-@pytest.mark.parametrize(
-    ("seconds", "words"),
-    [
-        (0.2, "1 s"),
-        (59.4, "59 s"),
-        (59.6, "1 min 0 s"),
-        (130, "2 min 10 s"),
-        (3599.7, "1 h 0 min"),
-        (3900, "1 h 5 min"),
-    ],
-)
-def test_a_person_reads_it_at_a_glance(seconds, words):
-    assert sentences.in_words(seconds) == words

@@ -1,29 +1,31 @@
+from ci_perf.baselines.accept import Acceptance, Action
 from ci_perf.report import accept_help
-from ci_perf.report.accept_help import Accepted
 
 
 def a_file(action, *, before=None, after=None, began=(), changed_numerics=False):
-    return Accepted(
+    acceptance = Acceptance(
+        workload="w",
+        path=None,
         action=action,
-        path="w.json",
         before=before or {},
         after=after or {},
         began=began,
         changed_numerics=changed_numerics,
+        baseline=None,
+        program=None,
     )
+    return {"w.json": acceptance}
 
 
 def test_a_metric_that_moved_on_is_named_with_both_numbers():
     shown = accept_help.result(
-        [
-            a_file(
-                "moved on",
-                before={"step_time_s": 1e-3},
-                after={"step_time_s": 2e-3},
-                began=("fingerprint", "step_time_s"),
-                changed_numerics=True,
-            )
-        ]
+        a_file(
+            Action.NEW_EPOCH,
+            before={"step_time_s": 1e-3},
+            after={"step_time_s": 2e-3},
+            began=("fingerprint", "step_time_s"),
+            changed_numerics=True,
+        )
     )
 
     assert shown.splitlines() == [
@@ -35,5 +37,7 @@ def test_a_metric_that_moved_on_is_named_with_both_numbers():
 
 
 def test_what_is_kept_is_one_line():
-    assert accept_help.result([a_file("kept", after={"step_time_s": 1.0})]) == "kept      w.json"
-    assert accept_help.result([]) == "nothing to accept"
+    kept = a_file(Action.KEPT, after={"step_time_s": 1.0})
+
+    assert accept_help.result(kept) == "kept      w.json"
+    assert accept_help.result({}) == "nothing to accept"

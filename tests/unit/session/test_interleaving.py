@@ -169,7 +169,7 @@ def test_a_budget_that_is_spent_ends_it(interleaved):
 @pytest.mark.parametrize("is_resident", [True, False])
 def test_a_budget_is_overrun_by_at_most_one_pair(interleaved, is_resident):
     """Whatever comes before the pair (the base's first launch, a try at both at once) counts."""
-    checks = some_checks(memory="" if is_resident else "no room")
+    checks = some_checks(has_room=is_resident)
     launch_s, clock = 10.0, Clock()
 
     class Slow(NoRoomForTwo):
@@ -291,14 +291,14 @@ def test_an_interrupt_keeps_the_pairs_that_are_there(interleaved):
 def test_both_processes_are_there_at_once_where_they_fit(interleaved):
     launcher = Launches()
 
-    run = interleaved(launcher, {"a": 3, "b": 0}, checks=some_checks(memory=""))
+    run = interleaved(launcher, {"a": 3, "b": 0}, checks=some_checks(has_room=True))
 
     assert launcher.pairs == 3
     assert all(pair.resident for pair in paired(run).pairs)
 
 
-@pytest.mark.parametrize("memory", ["", "no room"])
-def test_a_pair_is_timed_no_longer_than_pays_where_the_pairs_before_differ(interleaved, memory):
+@pytest.mark.parametrize("has_room", [True, False])
+def test_a_pair_is_timed_no_longer_than_pays_where_the_pairs_before_differ(interleaved, has_room):
     differences = {0: 0.0, 1: 0.02, 2: 0.04, 3: 0.0}
     launcher = Launches(
         lambda side, task: a_result(
@@ -306,7 +306,7 @@ def test_a_pair_is_timed_no_longer_than_pays_where_the_pairs_before_differ(inter
         )
     )
 
-    interleaved(launcher, {"a": 4, "b": 0}, checks=some_checks(memory=memory))
+    interleaved(launcher, {"a": 4, "b": 0}, checks=some_checks(has_room=has_room))
 
     for side in ("base", "head"):
         spreads = [task.workload.protocol.launch_spread for task in launcher.of(side)][-4:]
@@ -331,7 +331,7 @@ def test_a_resident_pair_that_fails_is_launched_again_one_after_the_other(interl
     """Two at once need more memory: the head is not to blame for that."""
     launcher = NoRoomForTwo()
 
-    run = interleaved(launcher, {"a": 2, "b": 0}, checks=some_checks(memory=""))
+    run = interleaved(launcher, {"a": 2, "b": 0}, checks=some_checks(has_room=True))
 
     assert run.failed == ()
     assert [pair.resident for pair in paired(run).pairs] == [False, False]

@@ -2,7 +2,7 @@
 
 from ci_perf.model.process import WorkerResult
 from ci_perf.session import runner
-from ci_perf.session.workload_progress import WorkloadProgress
+from ci_perf.session.runner import WorkloadProgress
 from tests.plans import a_planned
 from tests.runs import a_process
 

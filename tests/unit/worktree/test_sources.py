@@ -1,4 +1,5 @@
 from ci_perf import worktree
+from ci_perf.system import git
 from ci_perf.worktree import merge_base, sources
 from tests import repositories
 
@@ -38,13 +39,13 @@ def test_folders_with_committed_modules_are_found_wherever_the_root_lies(forked)
     )
     inside = sources.folders(forked.root / "tools")
     assert {"..", ".", "a name", "../services/train/src"} < {*inside}
-    assert sources.top(forked.root / "tools") == forked.root
+    assert git.find_top(forked.root / "tools") == forked.root
 
 
 def test_outside_a_repository_no_folder_is_known(tmp_path):
     assert sources.folders(tmp_path) == ()
     assert sources.folders(tmp_path / "none") == ()
-    assert sources.top(tmp_path) == tmp_path
+    assert git.find_top(tmp_path) == tmp_path
 
 
 def test_the_first_source_of_compiled_code_that_differs_is_named(forked):

@@ -15,26 +15,22 @@ from typing import TypeVar
 
 import msgspec
 
-from ci_perf.errors import CiPerfError
 from ci_perf.features.containers.launch import arguments, images, mounts, running, stale
 from ci_perf.features.containers.launch.arguments import GpuAccess, Gpus, Labels
 from ci_perf.features.containers.launch.engine import Engine
 from ci_perf.features.containers.launch.mounts import OUT, Folders, Mount
 from ci_perf.launch import Interrupted, child_environment, local, never, run_task
-from ci_perf.launch.run_task import Finished, TaskLauncher
+from ci_perf.launch.run_task import Finished, Launcher
 from ci_perf.launch.turn_scheduler import Slot
 from ci_perf.model.container import Container, Image
 from ci_perf.model.task import (
-    CANARIES,
-    MACHINE,
-    CanaryTimes,
     GpuStates,
     MachineDescription,
     Task,
     TaskFailure,
     module_of,
 )
-from ci_perf.system import linux, scratch
+from ci_perf.system import linux
 from ci_perf.system.child import Ended
 from ci_perf.system.scratch import Scratch
 
@@ -77,7 +73,7 @@ class _Spec:
     gpus: tuple[str, ...] = ()
 
 
-class ContainerLauncher(TaskLauncher):
+class ContainerLauncher(Launcher):
     """Each task is a fresh process in a fresh container."""
 
     def __init__(
@@ -117,18 +113,7 @@ class ContainerLauncher(TaskLauncher):
         self, device: str, threads: int, devices: int, interrupted: Interrupted = never
     ) -> MachineDescription | TaskFailure:
         """See Launcher."""
-        try:
-            scratch.sweep()
-            stale.sweep(self._settings.engine, self._say)
-        except (OSError, CiPerfError) as error:
-            return run_task.not_started(error)
-        machine = self._aside(
-            MACHINE,
-            (device, str(threads), str(devices)),
-            MachineDescription,
-            what="describing the machine",
-            interrupted=interrupted,
-        )
+        machine = super().describe(device, threads, devices, interrupted)
         return machine if isinstance(machine, TaskFailure) else self._on_this_host(machine)
 
     def look(
@@ -137,18 +122,9 @@ class ContainerLauncher(TaskLauncher):
         """See Launcher. This host is asked: a container is not told who else uses a GPU."""
         return local.look(gpus, self.sides[0].root, os.environ, interrupted)
 
-    def canaries(
-        self, device: str, threads: int, interrupted: Interrupted = never
-    ) -> Mapping[str, float] | TaskFailure:
-        """See Launcher."""
-        times = self._aside(
-            CANARIES,
-            (device, str(threads)),
-            CanaryTimes,
-            what="the canaries",
-            interrupted=interrupted,
-        )
-        return times if isinstance(times, TaskFailure) else times.median_s
+    def _sweep(self) -> None:
+        super()._sweep()
+        stale.sweep(self._settings.engine, self._say)
 
     def shell(
         self,
@@ -219,16 +195,9 @@ class ContainerLauncher(TaskLauncher):
         evidence = run_task.evidence_from(report) if protocol.monitor_hz else None
         return replace(finished, evidence=evidence)
 
-    def _aside(
-        self,
-        module: str,
-        words: tuple[str, ...],
-        kind: type[T],
-        *,
-        what: str,
-        interrupted: Interrupted,
+    def _run_module(
+        self, module: str, words: Sequence[str], kind: type[T], what: str, interrupted: Interrupted
     ) -> T | TaskFailure:
-        """Run one of our modules that measures no workload; `words` begin with device, threads."""
         device, threads, *_ = words
 
         def run(folder: Scratch) -> Finished:
