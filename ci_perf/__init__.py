@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ci_perf.baselines.accept import Acceptance
 
     # What features add: see `__getattr__`.
-    from ci_perf.features.bisect.api import bisect
+    from ci_perf.features.bisect.bisect import bisect
     from ci_perf.features.explain.api import explain
     from ci_perf.features.fleet.api import measure_unit, merge, plan
     from ci_perf.features.history.api import backfill, history

@@ -194,14 +194,13 @@ def _why_no_answer(bisection: Bisection) -> Iterator[Phrase]:
 def _spent(bisection: Bisection) -> Phrase:
     commits = units.render_count(len(bisection.commits) - 1, "commit")
     sessions = units.render_count(bisection.sessions, "session")
-    rounds = units.render_count(bisection.rounds, "round")
     took = units.duration(bisection.duration_s)
     return (
         Words(f"{commits} from "),
         bisection.good,
         Words(" to "),
         bisection.bad,
-        Words(f": {sessions} in {rounds}, {took}"),
+        Words(f": {sessions}, {took}"),
     )
 
 
