@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from ci_perf.features.bisect.bisect import bisect
     from ci_perf.features.explain.api import explain
     from ci_perf.features.fleet.api import measure_unit, merge, plan
-    from ci_perf.features.history.api import backfill, history
+    from ci_perf.features.history.backfill import backfill
+    from ci_perf.features.history.history import history
     from ci_perf.features.interchange.api import judge, load
     from ci_perf.gate.check import Checked
     from ci_perf.model.comparison import Comparison
