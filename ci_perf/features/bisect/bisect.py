@@ -271,10 +271,10 @@ class _Bisecting:
         if not self.measuring.explain_s:
             return None
         self.ending.check()
-        found = self.answers.search.range
-        self.notify(f"{self.line.shown(found.high)}: profiled beside its parent")
+        left = self.answers.search.range
+        self.notify(f"{self.line.shown(left.high)}: profiled beside its parent")
         try:
-            return self.sessions.explained(self.line.id(found.high), self.line.id(found.low))
+            return self.sessions.explained(self.line.id(left.high), self.line.id(left.low))
         except CiPerfError as error:
             self.notes.append(f"the cause is not known: {error}")
             return None

@@ -9,8 +9,8 @@ from ci_perf.model.comparison import Change
 from ci_perf.report import phrases, units
 from ci_perf.report.commands import quote_word
 from ci_perf.report.escape import Command, Sentence, Words
-from ci_perf.report.phrases import fill
-from ci_perf.report.tables import Block, Page, Phrase, Table
+from ci_perf.report.phrases import Phrase, fill
+from ci_perf.report.tables import Block, Page, Table
 
 _ID = 10
 _DAY = len("2026-11-21")

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from ci_perf import suite as suites
+from ci_perf import suite
 from ci_perf.api_types import Location, Notify, say_nothing
 from ci_perf.baselines import layout
 from ci_perf.errors import InvalidFileError, UsageError
@@ -79,13 +79,7 @@ def plan(
             )
     if against:
         merge_base.check(folders.root, against)
-    whole = suites.plan(
-        folders.workloads,
-        suites.choose(folders.workloads, suite),
-        selection=selection,
-        root=folders.root,
-        defaults=limits_on(_ANY_CPU),
-    )
+    whole = _plan_suite(folders, suite, selection)
     collecting.refuse_tests(whole)
     launches_s = known_launches_s(folders.baselines, whole.suite)
     divided = sharding.divide(whole.workloads, launches_s, units)
@@ -109,6 +103,16 @@ def plan(
     )
     # As its file would give it: what could not be read again is refused now.
     return codec.decode(codec.encode(planned), WorkPlan, name="the plan")
+
+
+def _plan_suite(folders: RepositoryFolders, name: str, selection: tuple[str, ...]) -> Plan:
+    return suite.plan(
+        folders.workloads,
+        suite.choose(folders.workloads, name),
+        selection=selection,
+        root=folders.root,
+        defaults=limits_on(_ANY_CPU),
+    )
 
 
 def _count_noisy(plan: Plan) -> int:

@@ -177,8 +177,8 @@ def join_counts(
     varying |= {Varying(caller=function) for function in various_functions}
     varying |= {Varying(operator=name, caller=function) for function, name in various_callees}
     cut = sum(
-        max(len(found) - most, 0)
-        for found, most in (
+        max(len(uses) - most, 0)
+        for uses, most in (
             (same, MOST_OPERATORS),
             (same_functions, MOST_FUNCTIONS),
             (varying, MOST_VARYING),
