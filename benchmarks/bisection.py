@@ -4,8 +4,7 @@
 
 Prints a table: simulated lines of commits, of which one makes a step longer. Each session draws
 differences of pairs with the known-good commit from a normal distribution; the judge decides as in
-`ci-perf bisect`, with no program that is known to be the same. "As in the command" drops commits of
-a round that an answer has made needless, as one machine does.
+`ci-perf bisect`, with no program that is known to be the same.
 """
 
 import argparse
@@ -25,7 +24,6 @@ from ci_perf.judging.policy import MOST_PAIRS, Policy, PolicyKind, policy_of
 EFFECT = math.log1p(0.03)
 # How much pairs of the same code differ (standard deviation), as a share of the effect.
 SPREADS = (1 / 6, 1 / 3, 1 / 2, 2 / 3, 1.0)
-AT_ONCE = (1, 7, 15)
 _ANSWERS = {
     "regressed": CommitAnswer.LIKE_BAD,
     "improved": CommitAnswer.LIKE_GOOD,
@@ -41,7 +39,6 @@ class Ended:
     is_shown: bool = False
     right: bool = False
     left: int = 0
-    rounds: int = 0
     sessions: int = 0
     pairs: int = 0
 
@@ -65,7 +62,7 @@ class Machine:
         return outcome
 
 
-def bisect(commits: int, at_once: int, machine: Machine, culprit: int, *, drops: bool) -> Ended:
+def bisect(commits: int, machine: Machine, culprit: int) -> Ended:
     """Search for the culprit, a position from 1 to `commits`."""
     usual = policy_of(PolicyKind.TIME)
     first = machine.session(usual, EFFECT)
@@ -73,20 +70,10 @@ def bisect(commits: int, at_once: int, machine: Machine, culprit: int, *, drops:
         return Ended(is_worse=False)
     limit = bisecting.DIVIDING * first.estimate
     dividing = Policy(limit=limit, session_spread=usual.session_spread)
-    search, rounds = Search(commits), 0
-
-    def answered(at: int) -> Search:
+    search = Search(commits)
+    while (at := bisecting.next_position(search)) is not None:
         outcome = machine.session(dividing, EFFECT if at >= culprit else 0.0)
-        return search.with_answer(at, _ANSWERS.get(outcome.call, CommitAnswer.UNDECIDED))
-
-    while positions := bisecting.next_positions(search, at_once):
-        rounds += 1
-        if drops:
-            while (at := bisecting.most_useful(search, positions)) is not None:
-                search = answered(at)
-        else:
-            for at in positions:
-                search = answered(at)
+        search = search.with_answer(at, _ANSWERS.get(outcome.call, CommitAnswer.UNDECIDED))
     left = search.range
     # The last session pairs the commit that is left with its parent, and takes a wrong one back.
     is_shown = left.is_one and (
@@ -97,25 +84,16 @@ def bisect(commits: int, at_once: int, machine: Machine, culprit: int, *, drops:
         is_shown=is_shown,
         right=left.low < culprit <= left.high,
         left=left.high - left.low,
-        rounds=rounds,
         sessions=machine.sessions,
         pairs=machine.pairs,
     )
 
 
-def simulate(
-    lines: int, commits: int, at_once: int, spread: float, *, drops: bool, seed: int = 1
-) -> list[Ended]:
+def simulate(lines: int, commits: int, spread: float, *, seed: int = 1) -> list[Ended]:
     """Search in many lines, each with a culprit of its own."""
-    uniform = random.Random(f"{seed} {commits} {at_once} {spread} {drops}")  # noqa: S311  no secret
+    uniform = random.Random(f"{seed} {commits} {spread}")  # noqa: S311  no secret
     return [
-        bisect(
-            commits,
-            at_once,
-            Machine(spread * EFFECT, uniform),
-            uniform.randint(1, commits),
-            drops=drops,
-        )
+        bisect(commits, Machine(spread * EFFECT, uniform), uniform.randint(1, commits))
         for _ in range(lines)
     ]
 
@@ -124,34 +102,26 @@ def main(lines: int, commits: int) -> None:
     """Print the table."""
     print(f"{commits} commits, one of them +3 %; {lines} lines each; a session is 2 to 18 pairs\n")
     print(
-        "| pairs differ by | at once | worse is seen | right | one commit, shown by its parent |"
-        " wrong commit shown | rounds | sessions | pairs | commits left |"
+        "| pairs differ by | worse is seen | right | one commit, shown by its parent |"
+        " wrong commit shown | sessions | pairs | commits left |"
     )
-    print("|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|")
+    print("|--:|--:|--:|--:|--:|--:|--:|--:|")
     for spread in SPREADS:
-        for at_once in AT_ONCE:
-            print(
-                _row(spread, f"{at_once}", simulate(lines, commits, at_once, spread, drops=False))
-            )
-        of_command = simulate(lines, commits, 7, spread, drops=True)
-        print(_row(spread, "7, as in the command", of_command))
+        print(_row(spread, simulate(lines, commits, spread)))
 
 
-def _row(spread: float, at_once: str, ends: list[Ended]) -> str:
+def _row(spread: float, ends: list[Ended]) -> str:
     searched = [end for end in ends if end.is_worse]
 
     def mean(of: Callable[[Ended], float]) -> float:
         return statistics.fmean(map(of, searched)) if searched else math.nan
 
-    most = max((end.rounds for end in searched), default=0)
     cells = (
         f"{100 * math.expm1(spread * EFFECT):.1f} %",
-        at_once,
         f"{100 * len(searched) / len(ends):.1f} %",
         f"{100 * mean(lambda end: end.right):.1f} %",
         f"{100 * mean(lambda end: end.is_shown and end.right):.1f} %",
         f"{100 * mean(lambda end: end.is_shown and not end.right):.2f} %",
-        f"{mean(lambda end: end.rounds):.1f} (most {most})",
         f"{mean(lambda end: end.sessions):.1f}",
         f"{mean(lambda end: end.pairs):.0f}",
         f"{mean(lambda end: end.left):.1f}",

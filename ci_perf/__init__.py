@@ -23,11 +23,13 @@ if TYPE_CHECKING:
     from ci_perf.baselines.accept import Acceptance
 
     # What features add: see `__getattr__`.
-    from ci_perf.features.bisect.api import bisect
-    from ci_perf.features.explain.api import explain
-    from ci_perf.features.fleet.api import measure_unit, merge, plan
-    from ci_perf.features.history.api import backfill, history
-    from ci_perf.features.interchange.api import judge, load
+    from ci_perf.features.bisect.bisect import bisect
+    from ci_perf.features.explain.explain import explain
+    from ci_perf.features.fleet.fleet import measure_unit, merge, plan
+    from ci_perf.features.history.backfill import backfill
+    from ci_perf.features.history.history import history
+    from ci_perf.features.interchange.judge import judge
+    from ci_perf.features.interchange.notebook import load
     from ci_perf.gate.check import Checked
     from ci_perf.model.comparison import Comparison
     from ci_perf.model.run import Run

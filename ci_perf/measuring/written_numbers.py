@@ -11,9 +11,11 @@ class WrittenNumbers:
 
     ``values`` are in seconds, bytes, items per second or counts, as ``kind`` says. Without a kind
     they are in the unit of the program, and suite.toml has to declare one. ``failure`` is the
-    reason of a benchmark that has failed; it has no values.
+    reason of a benchmark that has failed; it has no values. ``launches`` has the values of each
+    process where one file has several.
     """
 
     values: tuple[float, ...] = ()
+    launches: tuple[tuple[float, ...], ...] = ()
     kind: OwnKind | None = None
     failure: str = ""

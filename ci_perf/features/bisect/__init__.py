@@ -10,6 +10,6 @@ FEATURE = Feature(
             target="ci_perf.features.bisect.command:bisect_command",
         )
     },
-    functions={"bisect": "ci_perf.features.bisect.api:bisect"},
+    functions={"bisect": "ci_perf.features.bisect.bisect:bisect"},
     documents={"bisection": "ci_perf.features.bisect.bisection:Bisection"},
 )

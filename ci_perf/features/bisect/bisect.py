@@ -1,16 +1,17 @@
-"""Find the commit that made a workload worse: rounds of commits, each by pairs with the good one.
+"""Find the commit that made a workload worse: sessions of commits, each by pairs with the good one.
 
 Every commit is measured in a worktree of its own, as `check --against` measures a head, one after
-another. `judging/bisecting.py` says which commits are next.
+another. `bisecting.py` says which commit is next.
 """
 
 import contextlib
-import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import Any
 
 from ci_perf import worktree
+from ci_perf.api_types import Location, Notify, say_nothing
 from ci_perf.errors import CiPerfError, UsageError
 from ci_perf.features.bisect import bisecting
 from ci_perf.features.bisect.answers import Answers
@@ -23,7 +24,7 @@ from ci_perf.features.bisect.bisection import (
 )
 from ci_perf.features.bisect.sessions import BisectSessions, Measurement, PairsJudge
 from ci_perf.features.explain.answer import ExplainedWorkloads
-from ci_perf.gate import Notify, commits
+from ci_perf.gate import arguments, commits
 from ci_perf.gate.commits import CommitLine, CommitPrograms
 from ci_perf.gate.options import MeasureOptions
 from ci_perf.model.comparison import Change
@@ -40,71 +41,76 @@ from ci_perf.version import __version__
 _METRICS = tuple(metric.name for metric in JUDGED)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BisectOptions:
-    """What is looked for: ``good`` and ``bad`` are commits, ``measuring`` names one workload.
-
-    ``measuring.budget_s`` is for all sessions together, ``measuring.explain_s`` for
-    profiling the culprit afterwards. A round chooses ``at_once`` commits. ``metric`` is what has to
-    be worse; empty is any that gates.
-    """
-
-    measuring: MeasureOptions
-    good: str
-    bad: str
-    at_once: int = 7
-    metric: str = ""
-
-
 def bisect(
-    options: BisectOptions,
+    good: str,
+    bad: str,
+    workload: str,
     *,
+    metric: str = "",
+    root: Location | None = None,
+    notify: Notify | None = None,
+    listener: Callable[[], Listener] | None = None,
+    **options: Any,  # noqa: ANN401  as `ci_perf.measure`
+) -> Bisection:
+    """Find the commit after `good`, up to `bad`, that made a workload worse; see `ci-perf bisect`.
+
+    The result's `outcome` is "found", and the commit `commits[high]`, or it says what is left. Each
+    session has a `listener` of its own. `budget_s` is for all sessions together, `explain_s` for
+    profiling the culprit afterwards. The other `options` are those of `ci_perf.measure`.
+    """
+    keywords = {"budget_s": 7200.0, "explain_s": 0.0, **options}
+    return search(
+        arguments.measure_options(root, keywords, select=workload),
+        good,
+        bad,
+        metric=metric,
+        notify=notify or say_nothing,
+        listener=listener or Listener,
+    )
+
+
+def search(
+    measuring: MeasureOptions,
+    good: str,
+    bad: str,
+    *,
+    metric: str = "",
     notify: Notify,
     listener: Callable[[], Listener],
     sessions: type[BisectSessions] = BisectSessions,
 ) -> Bisection:
-    """Find the commit after `good`, up to `bad`, that made the workload worse.
+    """Find the commit; `sessions` is what launches them here, `metric` what has to be worse.
 
-    Each session has a `listener` of its own; `sessions` is what launches them here. An interrupt
-    ends the search once the known-bad commit was measured: what is known then is returned, and says
-    so. Raises UsageError, InvalidFileError, CiPerfError where either end cannot be measured, and
-    KeyboardInterrupt before anything is known.
+    An interrupt ends the search once the known-bad commit was measured: what is known then is
+    returned, and says so. Raises UsageError, InvalidFileError, CiPerfError where either end cannot
+    be measured, and KeyboardInterrupt before anything is known.
     """
-    _check(options)
-    root = options.measuring.root
-    line = commits.between(root, options.good, options.bad)
-    programs = CommitPrograms(line, options.measuring, notify)
-    workload, has_setup = _workload(programs, options)
+    if metric and not (metric in _METRICS or find_own([metric])):
+        raise UsageError(f"--metric: expected one of {', '.join(_METRICS)}, found {metric!r}")
+    root = measuring.root
+    line = commits.between(root, good, bad)
+    programs = CommitPrograms(line, measuring, notify)
+    workload, has_setup = _find_workload(programs, measuring.select, bad)
     with signals.note_signals() as ending, contextlib.ExitStack() as stack:
         base = stack.enter_context(worktree.commit_of(root, line.id(0), has_setup=has_setup))
-        launching = sessions(options.measuring, base, ending, notify, listener, workload=workload)
-        answers = Answers(line, programs, workload)
-        return _Bisecting(options, answers, launching, notify, ending).go()
+        launching = sessions(measuring, base, ending, notify, listener, workload=workload)
+        answers = Answers(programs, workload)
+        return _Bisecting(measuring, good, bad, metric, answers, launching, notify, ending).go()
 
 
-def _check(options: BisectOptions) -> None:
-    if options.at_once < 1:
-        raise UsageError(f"--at-once: expected 1 or more, found {options.at_once}")
-    if options.metric and not (options.metric in _METRICS or find_own([options.metric])):
-        raise UsageError(
-            f"--metric: expected one of {', '.join(_METRICS)}, found {options.metric!r}"
-        )
-
-
-def _workload(programs: CommitPrograms, options: BisectOptions) -> tuple[str, bool]:
+def _find_workload(programs: CommitPrograms, wanted: tuple[str, ...], bad: str) -> tuple[str, bool]:
     """Return the workload as the known-bad commit has it, and whether its suite has a setup."""
     plan = programs.plan(len(programs.line.commits) - 1)
-    wanted = options.measuring.select
-    names = [each.id for each in plan.workloads if _is_named(each.id, wanted)]
+    names = [
+        each.id
+        for each in plan.workloads
+        if any(name in {each.id, each.id.partition(".")[0]} for name in wanted)
+    ]
     if len(names) == 1:
         return names[0], bool(plan.setup.command)
     known = ", ".join(names or [each.id for each in plan.workloads])
-    what = "one workload" if names else f"a workload of {plan.suite} at {options.bad}"
+    what = "one workload" if names else f"a workload of {plan.suite} at {bad}"
     raise UsageError(f"{' '.join(wanted)}: expected {what}; name one of {known}")
-
-
-def _is_named(name: str, wanted: tuple[str, ...]) -> bool:
-    return any(each in {name, name.partition(".")[0]} for each in wanted)
 
 
 class _BudgetSpentError(Exception):
@@ -115,27 +121,29 @@ class _BudgetSpentError(Exception):
 class _Bisecting:
     """A search that goes on."""
 
-    options: BisectOptions
+    measuring: MeasureOptions
+    good: str
+    bad: str
+    metric: str
     answers: Answers
     sessions: BisectSessions
     notify: Notify
     ending: Interrupts
-    rounds: int = 0
     notes: list[str] = field(default_factory=list)
     effect: Change | None = None
     started: datetime = field(default_factory=lambda: datetime.now(UTC))
 
     def __post_init__(self) -> None:
-        if git.source(self.options.measuring.root).dirty:
+        if git.source(self.measuring.root).dirty:
             self.notes.append("uncommitted changes are not measured: commits are")
 
     @property
     def line(self) -> CommitLine:
         """The commits that are searched."""
-        return self.answers.line
+        return self.answers.programs.line
 
     def go(self) -> Bisection:
-        """Measure the known-bad commit, then rounds, then the culprit against its parent."""
+        """Measure the known-bad commit, then those between, then the culprit and its parent."""
         self.answers.note(0, CommitAnswer.LIKE_GOOD)
         is_worse = self._confirm()
         ended: BisectEnd = "decided"
@@ -144,7 +152,7 @@ class _Bisecting:
         try:
             if is_worse:
                 self._search()
-            if is_worse and self.answers.range.is_one:
+            if is_worse and self.answers.search.range.is_one:
                 parent = self._against_parent()
                 explained = self._explained() if _is_worse(parent) else None
         except _BudgetSpentError:
@@ -157,16 +165,16 @@ class _Bisecting:
 
     def _confirm(self) -> bool:
         """Whether the known-bad commit is worse. Raises CiPerfError where nobody can say."""
-        last, metric = self.answers.search.last, self.options.metric
+        last, metric = self.answers.search.last, self.metric
         self._say(last, "the known-bad commit against the known-good one")
-        measured = self.sessions.measure(self.line.id(last), self._usual_judge(last))
+        measured = self.sessions.measure(self.line.id(last), self._judge(last))
         if measured.is_same:
             self.answers.note(last, CommitAnswer.LIKE_GOOD, same_as=self.line.id(0))
             return False
         if measured.failure:
             raise CiPerfError(
-                f"{self.options.bad} ({self.line.shown(last)}): expected pairs of "
-                f"{self.answers.workload} with {self.options.good}, found that "
+                f"{self.bad} ({self.line.shown(last)}): expected pairs of "
+                f"{self.answers.workload} with {self.good}, found that "
                 f"{measured.failure}; name commits that can be measured",
                 output=measured.output,
             )
@@ -184,45 +192,36 @@ class _Bisecting:
         self.answers.spread(last, self.sessions.machine)
         return True
 
-    def _limits(self, machine: Machine) -> Limits:
+    def _judge(self, at: int, *, divides: bool = False) -> PairsJudge:
+        """Return what judges pairs of a commit; where it `divides`, by half of the effect."""
         programs = self.answers.programs
-        return programs.plan(self.answers.search.last, programs.defaults(machine)).limits
 
-    def _usual_limits(self, machine: Machine) -> Limits:
-        metric, limits = self._usual_metric(), self._limits(machine)
-        return bisecting.only(limits, self.answers.workload, metric) if metric else limits
+        def find_limits(machine: Machine) -> Limits:
+            last = self.answers.search.last
+            limits = programs.plan(last, programs.defaults(machine)).limits
+            if divides and self.effect:
+                return bisecting.divide_limits(limits, self.effect)
+            metric = self.effect.metric if self.effect else self.metric
+            return bisecting.only(limits, self.answers.workload, metric) if metric else limits
 
-    def _usual_metric(self) -> str:
-        return self.effect.metric if self.effect else self.options.metric
+        return PairsJudge(find_limits, programs.plan(at).tiers)
 
-    def _usual_judge(self, at: int) -> PairsJudge:
-        tiers = self.answers.programs.plan(at).tiers
-        return PairsJudge(self._usual_limits, tiers)
-
-    def _dividing_limits(self, machine: Machine) -> Limits:
-        assert self.effect is not None
-        return bisecting.divide_limits(self._limits(machine), self.effect)
-
-    # --- rounds
+    # --- the commits between
 
     def _search(self) -> None:
         """Go on until one commit is left, or no answer would help."""
-        while positions := bisecting.next_positions(self.answers.search, self.options.at_once):
-            self.rounds += 1
-            # Each answer tells which others of its round are needless.
-            while (at := bisecting.most_useful(self.answers.search, positions)) is not None:
-                self._measure(at)
+        while (at := bisecting.next_position(self.answers.search)) is not None:
+            self._measure(at)
 
     def _measure(self, at: int) -> None:
         """Measure a commit. Raises _BudgetSpentError and KeyboardInterrupt."""
         self._check_time()
-        self.answers.is_recorded(at, self.sessions.machine)
+        self.answers.reuse_record(at, self.sessions.machine)
         if at not in self.answers.search.open:
             return
-        left = self.answers.range.high - self.answers.range.low
-        self._say(at, f"one of {units.render_count(left, 'commit')} made it worse")
-        tiers = self.answers.programs.plan(self.answers.search.last).tiers
-        judge = PairsJudge(self._dividing_limits, tiers)
+        left = self.answers.search.range
+        self._say(at, f"one of {units.render_count(left.high - left.low, 'commit')} made it worse")
+        judge = self._judge(self.answers.search.last, divides=True)
         if not self._is_known(at, self.sessions.measure(self.line.id(at), judge)):
             raise _BudgetSpentError
 
@@ -255,28 +254,27 @@ class _Bisecting:
     def _against_parent(self) -> ParentPairs:
         """Return pairs of the culprit and its parent: known ones, where the programs are known."""
         assert self.effect is not None
-        low, high = self.answers.range.low, self.answers.range.high
+        low, high = self.answers.search.range.low, self.answers.search.range.high
         known = self.answers.known
         if low == 0 or known[low].same_as == self.line.id(0):
             is_own = low == 0 and known[high].change is not None
             return ParentPairs(change=self.answers.change_at(high), launched=is_own)
         self._check_time()
         self._say(high, "the commit that made it worse, against its parent")
-        judge = self._usual_judge(high)
+        judge = self._judge(high)
         measured = self.sessions.measure(self.line.id(high), judge, against=self.line.id(low))
         row = bisecting.row_of(measured.rows, self.effect.metric)
         return ParentPairs(change=row, note=measured.failure or measured.distrust)
 
     def _explained(self) -> ExplainedWorkloads | None:
         """Profile the culprit and its parent. A failure of that is noted, and loses no answer."""
-        if not self.options.measuring.explain_s:
+        if not self.measuring.explain_s:
             return None
         self.ending.check()
-        high = self.answers.range.high
-        low_id, high_id = (self.line.id(at) for at in dataclasses.astuple(self.answers.range))
-        self.notify(f"{self.line.shown(high)}: profiled beside its parent")
+        left = self.answers.search.range
+        self.notify(f"{self.line.shown(left.high)}: profiled beside its parent")
         try:
-            return self.sessions.explained(high_id, low_id)
+            return self.sessions.explained(self.line.id(left.high), self.line.id(left.low))
         except CiPerfError as error:
             self.notes.append(f"the cause is not known: {error}")
             return None
@@ -291,29 +289,27 @@ class _Bisecting:
         *,
         is_worse: bool,
     ) -> Bisection:
-        left = self.answers.range
+        left = self.answers.search.range
         outcome: BisectOutcome = "not_worse"
         if is_worse:
             outcome = "found" if left.is_one and _is_worse(parent) else "range"
-        options = self.options
         return Bisection(
             tool=Tool(version=__version__),
-            suite=options.measuring.suite,
+            suite=self.measuring.suite,
             workload=self.answers.workload,
             metric=self.effect.metric if self.effect else "",
-            good=options.good,
-            bad=options.bad,
+            good=self.good,
+            bad=self.bad,
             outcome=outcome,
             ended=ended,
             started_at=git_log.utc(self.started),
             duration_s=round((datetime.now(UTC) - self.started).total_seconds(), 3),
-            budget_s=options.measuring.budget_s,
+            budget_s=self.measuring.budget_s,
             sessions=self.sessions.count,
-            rounds=self.rounds,
             machine=self.sessions.machine.environment.hard if self.sessions.machine else None,
             low=left.low,
             high=left.high,
-            commits=tuple(self.answers.all()),
+            commits=tuple(self.answers.known),
             parent=parent,
             explained=explained,
             notes=tuple(self.notes),

@@ -45,14 +45,8 @@ class Search:
     last: int
     answers: Mapping[int, CommitAnswer] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        if self.last < 1:
-            raise ValueError(f"expected a known-bad commit after the known-good, found {self.last}")
-
     def with_answer(self, position: int, answer: CommitAnswer) -> "Search":
         """Return the search that knows one answer more. Of both ends, the answer is known."""
-        if not 0 < position < self.last:
-            raise ValueError(f"expected a position between 0 and {self.last}, found {position}")
         return Search(self.last, {**self.answers, position: answer})
 
     @property
@@ -76,27 +70,10 @@ class Search:
         return sorted(at for at, known in self.answers.items() if known is answer)
 
 
-def next_positions(search: Search, at_once: int) -> tuple[int, ...]:
-    """Return the positions to measure in one round, at most `at_once`, in order.
-
-    They cut what is open into parts of about the same length, so that a round with k answers
-    leaves one part of k + 1. Empty where no answer would help any more.
-    """
-    if at_once < 1:
-        raise ValueError(f"expected at least one commit at once, found {at_once}")
-    still = search.open
-    parts = min(at_once, len(still)) + 1
-    return tuple(still[cut * (len(still) + 1) // parts - 1] for cut in range(1, parts))
-
-
-def most_useful(search: Search, positions: tuple[int, ...]) -> int | None:
-    """Return which of these positions to measure first, where there is one machine.
-
-    The one nearest to the middle of the range; `None` where none of them is open any more.
-    """
+def next_position(search: Search) -> int | None:
+    """Return the open position nearest to the middle of the range; `None` where none is open."""
     middle = (search.range.low + search.range.high) / 2
-    useful = [at for at in positions if at in search.open]
-    return min(useful, key=lambda at: (abs(at - middle), at), default=None)
+    return min(search.open, key=lambda at: (abs(at - middle), at), default=None)
 
 
 # --- from rows of the judge to answers, and back

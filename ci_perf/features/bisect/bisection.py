@@ -70,8 +70,8 @@ class Bisection(Struct, tag_field="type", tag="bisection", frozen=True, kw_only=
     ``good`` and ``bad`` are what was asked for. ``metric`` is the one that is worse in the
     known-bad commit, empty where none is. The culprit comes after place ``low`` of ``commits``, and
     is not after place ``high``; with ``outcome`` "found" it is the commit at ``high``. ``sessions``
-    counts the commits that were measured, ``rounds`` how often some were chosen. ``notes`` are for
-    the reader. ``explained`` is of the culprit against its first parent.
+    counts the commits that were measured. ``notes`` are for the reader. ``explained`` is of the
+    culprit against its first parent.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -87,7 +87,6 @@ class Bisection(Struct, tag_field="type", tag="bisection", frozen=True, kw_only=
     duration_s: Seconds
     budget_s: Seconds
     sessions: Count
-    rounds: Count
     machine: Machine | None = None
     low: Count
     high: Count

@@ -5,12 +5,10 @@ from typing import Any
 
 import click
 
+import ci_perf
 from ci_perf.cli import console, measure_options, options, reports
 from ci_perf.errors import ExitCode
-from ci_perf.features.bisect import bisect
-from ci_perf.gate.options import MeasureOptions
 from ci_perf.model import codec
-from ci_perf.system import files
 
 
 @click.command("bisect")
@@ -36,14 +34,6 @@ from ci_perf.system import files
     help="The metric to judge, such as step_time_s or peak_allocated_bytes. By default the step "
     "time if it is worse, else the worst metric that gates.",
 )
-@click.option(
-    "--at-once",
-    type=click.IntRange(min=1),
-    default=7,
-    show_default=True,
-    help="How many commits a round selects. They are measured one by one. Commits that an answer "
-    "makes unnecessary are skipped.",
-)
 @options.table_format
 @options.output
 def bisect_command(
@@ -53,7 +43,6 @@ def bisect_command(
     bad: str,
     workload: str,
     metric: str,
-    at_once: int,
     format: str | None,  # noqa: A002  the option's name, and that of its environment variable
     output: Path | None,
 ) -> int:
@@ -69,14 +58,12 @@ def bisect_command(
     interrupted (the answer so far is printed).
     """
     reports.check_target(None, output, inputs=[])
-    bisected = bisect.bisect(
-        bisect.BisectOptions(
-            measuring=MeasureOptions(root=files.current_folder(), select=(workload,), **measuring),
-            good=good,
-            bad=bad,
-            at_once=at_once,
-            metric=metric,
-        ),
+    bisected = ci_perf.bisect(
+        good,
+        bad,
+        workload,
+        metric=metric,
+        **measuring,
         notify=console.say,
         listener=measure_options.open_listener,
     )

@@ -9,7 +9,8 @@ from ci_perf.model.comparison import Change
 from ci_perf.report import phrases, units
 from ci_perf.report.commands import quote_word
 from ci_perf.report.escape import Command, Sentence, Words
-from ci_perf.report.tables import Block, Page, Phrase, Table
+from ci_perf.report.phrases import Phrase, fill
+from ci_perf.report.tables import Block, Page, Table
 
 _ID = 10
 _DAY = len("2026-11-21")
@@ -28,14 +29,17 @@ _MOST_ROWS = 40
 def page(bisection: Bisection) -> Page:
     """Say the commit or the range, then what to do, then what each session has said."""
     parts: list[Block] = [_headline(bisection)]
-    parts += _about_culprit(bisection)
-    parts += _why_no_answer(bisection)
+    if bisection.outcome == "found":
+        parts += _about_culprit(bisection)
+    elif not _is_same_program(bisection):
+        parts += _why_no_answer(bisection)
     parts.append(_spent(bisection))
     table = _table(bisection)
     if table.rows:
         parts.append(table)
-    parts += _about_others(bisection)
-    parts += [(Words("note: "), Sentence(note)) for note in bisection.notes]
+    if not _is_same_program(bisection):
+        parts += _about_others(bisection)
+    parts += [fill("note: {note}", note=(Sentence(note),)) for note in bisection.notes]
     if bisection.explained is not None:
         parts += build_page(bisection.explained, operators=False)
     return parts
@@ -47,36 +51,36 @@ def name(each: BisectedCommit) -> str:
 
 
 def _headline(bisection: Bisection) -> Phrase:
-    workload = bisection.workload
+    named: dict[str, Phrase] = {
+        "good": (bisection.good,),
+        "bad": (bisection.bad,),
+        "workload": (bisection.workload,),
+    }
     if _is_same_program(bisection):
-        same = (bisection.bad, Words(" runs the same program as "), bisection.good)
-        return (*same, Words(" in "), workload, Words(": nothing can have made it worse"))
+        said = "{bad} runs the same program as {good} in {workload}: nothing can have made it worse"
+        return fill(said, **named)
+    change = bisection.commits[-1].change
     if bisection.outcome == "not_worse":
-        change = bisection.commits[-1].change
-        seen = (Words(": "), *_change(change)) if change else ()
-        first = (bisection.bad, Words(" is not proven worse than "), bisection.good)
-        return (*first, Words(" in "), workload, *seen)
-    change = _whole(bisection)
-    assert change is not None
+        said = "{bad} is not proven worse than {good} in {workload}"
+        return fill(said + (": {change}" if change else ""), change=_change(change), **named)
     if bisection.outcome == "found":
         assert bisection.parent is not None
-        step = bisection.parent.change or change
-        return (
-            name(_culprit(bisection)),
-            Words(" made "),
-            workload,
-            Words(" worse: "),
-            *_change(step),
-        )
+        culprit = (name(bisection.commits[bisection.high]),)
+        step = _change(bisection.parent.change or change)
+        return fill("{name} made {workload} worse: {change}", name=culprit, change=step, **named)
     left = units.render_count(bisection.high - bisection.low, "commit")
-    return (Words(f"One of {left} made "), workload, Words(" worse: "), *_change(change))
+    return fill(
+        f"One of {left} made {{workload}} worse: {{change}}", change=_change(change), **named
+    )
 
 
 def _is_same_program(bisection: Bisection) -> bool:
     return bisection.outcome == "not_worse" and bool(bisection.commits[-1].same_as)
 
 
-def _change(change: Change) -> Phrase:
+def _change(change: Change | None) -> Phrase:
+    if change is None:
+        return ()
     unit = phrases.unit(change.metric)
     both = units.both(units.value(change.base, unit), units.value(change.head, unit))
     title = phrases.metric_title(change.metric)
@@ -86,123 +90,78 @@ def _change(change: Change) -> Phrase:
     return (title, Words(f" {units.change(change.ratio, low, high)}, {both}"))
 
 
-def _culprit(bisection: Bisection) -> BisectedCommit:
-    return bisection.commits[bisection.high]
-
-
-def _whole(bisection: Bisection) -> Change | None:
-    return bisection.commits[-1].change
-
-
 def _about_culprit(bisection: Bisection) -> Iterator[Phrase]:
-    if bisection.outcome != "found":
-        return
-    culprit = _culprit(bisection)
-    day = Words(f", {culprit.commit.date[:_DAY]}: ")
-    yield (Words("By "), culprit.commit.author, day, Command(f"git show {culprit.commit.id}"))
-    yield _evidence(bisection)
-    if (rest := _rest(bisection)) is not None:
-        yield rest
-    if culprit.parents > 1:
-        yield _merge(bisection)
-
-
-def _evidence(bisection: Bisection) -> Phrase:
-    parent = bisection.parent
+    culprit, parent = bisection.commits[bisection.high], bisection.parent
     assert parent is not None
     assert parent.change is not None
+    commit = culprit.commit
+    day = commit.date[:_DAY]
+    yield fill(f"By {{author}}, {day}: `git show {commit.id}`", author=(commit.author,))
     pairs = units.render_count(parent.change.pairs, "pair")
     if parent.launched:
-        return (Words(f"{pairs} of it and its parent have shown it."),)
-    words = (
-        f"{pairs} have shown it: its parent runs the same program as the known-good commit, so "
-        "theirs stand for it."
-    )
-    return (Words(words),)
+        yield (Words(f"{pairs} of it and its parent have shown it."),)
+    else:
+        words = (
+            f"{pairs} have shown it: its parent runs the same program as the known-good commit, so "
+            "theirs stand for it."
+        )
+        yield (Words(words),)
+    change = bisection.commits[-1].change
+    whole, step = (change.ratio if change else None) or 1.0, parent.change.ratio
+    if whole > 1 and step and math.log(step) < _MOST_OF_IT * math.log(whole):
+        words = (
+            "From the known-good to the known-bad commit it is "
+            f"{units.percent(whole - 1)}: other commits have added to it. Bisect before "
+            "and after this one to find them."
+        )
+        yield (Words(words),)
+    if culprit.parents > 1:
+        merge = commit.id[:_ID]
+        command = (
+            f"ci-perf bisect $(git merge-base {merge}^1 {merge}^2) {merge}^2 {bisection.workload} "
+            f"--suite {bisection.suite}"
+        )
+        words = "It is a merge: to find the commit that it brought, {command}"
+        yield fill(words, command=(Command(command),))
 
 
-def _rest(bisection: Bisection) -> Phrase | None:
-    """Say that the culprit is not the whole of it, where others must have added to it."""
-    whole, parent = _whole(bisection), bisection.parent
-    step = parent.change if parent else None
-    if whole is None or step is None or not (whole.ratio and step.ratio and whole.ratio > 1):
-        return None
-    if math.log(step.ratio) >= _MOST_OF_IT * math.log(whole.ratio):
-        return None
-    words = (
-        f"From the known-good to the known-bad commit it is {units.percent(whole.ratio - 1)}: "
-        "other commits have added to it. Bisect before and after this one to find them."
-    )
-    return (Words(words),)
-
-
-def _merge(bisection: Bisection) -> Phrase:
-    merge = _culprit(bisection).commit.id[:_ID]
-    command = (
-        f"ci-perf bisect $(git merge-base {merge}^1 {merge}^2) {merge}^2 {bisection.workload} "
-        f"--suite {bisection.suite}"
-    )
-    return (Words("It is a merge: to find the commit that it brought, "), Command(command))
-
-
-def _within(bisection: Bisection) -> Command:
+def _continue(bisection: Bisection) -> Phrase:
     """Return the command that searches in what is left."""
     ends = (bisection.commits[at].commit.id[:_ID] for at in (bisection.low, bisection.high))
-    return _command(bisection, *ends)
-
-
-def _command(bisection: Bisection, good: str, bad: str, *more: str) -> Command:
-    """Return the command of a search, with these options, too."""
-    words = [quote_word(good), quote_word(bad), bisection.workload, "--suite", bisection.suite]
-    return Command(f"ci-perf bisect {' '.join([*words, *more])}")
+    words = [*map(quote_word, ends), bisection.workload, "--suite", bisection.suite]
+    return (Command(f"ci-perf bisect {' '.join(words)}"),)
 
 
 def _why_no_answer(bisection: Bisection) -> Iterator[Phrase]:
-    if _is_same_program(bisection):
-        return
     if bisection.outcome == "not_worse":
-        yield (
-            Words(
-                "Nothing was searched for. Name commits between which a check has shown a "
-                "regression, or lower the limit of the metric in suite.toml."
-            ),
+        yield fill(
+            "Nothing was searched for. Name commits between which a check has shown a regression, "
+            "or lower the limit of the metric in suite.toml."
         )
-        return
-    if bisection.outcome == "found":
         return
     within = bisection.commits[bisection.low + 1 : bisection.high + 1]
     if bisection.ended == "budget":
-        yield (Words("The budget is spent: it goes on with "), _within(bisection))
+        yield fill("The budget is spent: it goes on with {again}", again=_continue(bisection))
     if bisection.ended == "interrupted":
-        yield (Words("It was interrupted: it goes on with "), _within(bisection))
+        yield fill("It was interrupted: it goes on with {again}", again=_continue(bisection))
     if any(each.answer == CommitAnswer.UNDECIDED for each in within):
-        yield (
-            Words(
-                "Noise allows no more: pairs of an undecided commit do not tell whether it lies "
-                "nearer to the known-good or to the known-bad one."
-            ),
+        yield fill(
+            "Noise allows no more: pairs of an undecided commit do not tell whether it lies nearer "
+            "to the known-good or to the known-bad one."
         )
     if any(each.answer == CommitAnswer.FAILED for each in within):
         yield (Words("Commits that cannot be measured may be the one, too."),)
     if bisection.parent is not None:
-        seen = bisection.parent.change
-        said = _change(seen) if seen else (Sentence(bisection.parent.note),)
+        seen = _change(bisection.parent.change) or (Sentence(bisection.parent.note),)
         words = "The search ended at one commit, and its pairs with its parent do not show it: "
-        yield (Words(words), *said)
+        yield fill(words + "{seen}", seen=seen)
 
 
 def _spent(bisection: Bisection) -> Phrase:
     commits = units.render_count(len(bisection.commits) - 1, "commit")
     sessions = units.render_count(bisection.sessions, "session")
-    rounds = units.render_count(bisection.rounds, "round")
-    took = units.duration(bisection.duration_s)
-    return (
-        Words(f"{commits} from "),
-        bisection.good,
-        Words(" to "),
-        bisection.bad,
-        Words(f": {sessions} in {rounds}, {took}"),
-    )
+    said = f"{commits} from {{good}} to {{bad}}: {sessions}, {units.duration(bisection.duration_s)}"
+    return fill(said, good=(bisection.good,), bad=(bisection.bad,))
 
 
 def _table(bisection: Bisection) -> Table:
@@ -231,23 +190,16 @@ def _row(each: BisectedCommit, *, is_first: bool) -> tuple[str | Phrase, ...]:
 
 
 def _about_others(bisection: Bisection) -> Iterator[Phrase]:
-    if _is_same_program(bisection):
-        return
-    same = sum(bool(each.same_as) for each in bisection.commits)
-    if same:
-        words = (
-            f"{units.render_count(same, 'commit')} not launched: each runs the same program as one "
-            "that was measured."
-        )
+    if same := sum(bool(each.same_as) for each in bisection.commits):
+        commits = units.render_count(same, "commit")
+        words = f"{commits} not launched: each runs the same program as one that was measured."
         yield (Words(words),)
-    before = [
-        each for each in bisection.commits[: bisection.low] if each.answer == CommitAnswer.LIKE_BAD
-    ]
-    if before:
-        yield (
-            Words("Also before, commits were like the bad one, and later ones were not: "),
-            name(before[0]),
-            Words(". What is named above is the last time that it became worse."),
+    before = bisection.commits[: bisection.low]
+    if first := next((each for each in before if each.answer == CommitAnswer.LIKE_BAD), None):
+        yield fill(
+            "Also before, commits were like the bad one, and later ones were not: {first}. What is "
+            "named above is the last time that it became worse.",
+            first=(name(first),),
         )
     shown = sum(each.change is not None or bool(each.note) for each in bisection.commits)
     if shown > _MOST_ROWS:

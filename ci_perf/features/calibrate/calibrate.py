@@ -3,18 +3,14 @@
 import dataclasses
 import random
 from collections.abc import Collection
-from dataclasses import dataclass
-from pathlib import Path
 
 from ci_perf import suite
 from ci_perf.baselines import layout
-from ci_perf.errors import ExitCode
 from ci_perf.features.calibrate import calibration
 from ci_perf.gate import Notify, measure
 from ci_perf.gate.options import MeasureOptions
 from ci_perf.judging import policy
 from ci_perf.model.baseline import Calibration
-from ci_perf.model.run import Run
 from ci_perf.model.suite import Protocol
 from ci_perf.model.validity import Status
 from ci_perf.report import phrases
@@ -24,30 +20,12 @@ from ci_perf.session import Listener
 _SEED = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Calibrated:
-    """What a run showed of its machine.
-
-    ``file`` is where the calibration lies; `None` where the machine could not be trusted, and
-    nothing was written.
-    """
-
-    run: Run
-    calibration: Calibration
-    file: Path | None
-
-    @property
-    def exit_code(self) -> ExitCode:
-        """What the command ends with: no answer where a workload failed, or nothing was written."""
-        is_whole = self.file is not None and not self.run.failed
-        return ExitCode.OK if is_whole else ExitCode.NO_ANSWER
-
-
 def calibrate(
     options: MeasureOptions, planted: float | None, *, notify: Notify, listener: Listener
-) -> Calibrated:
+) -> tuple[Calibration, bool]:
     """Measure how noisy a machine is, and write the statistic and the limit that suit it.
 
+    Returns the calibration, and whether it was written and no workload has failed.
     `options.processes` is an even number: launches count in pairs. With `planted`, each workload is
     launched with steps that take longer by this share, too. Raises as `measure.measure`.
     """
@@ -74,14 +52,14 @@ def calibrate(
         document = calibration.judge_planted(document, run, judged, planted)
     if run.validity.status is Status.INVALID:
         notify("nothing is kept: the machine could not be trusted, see the reasons above")
-        return Calibrated(run=run, calibration=document, file=None)
+        return document, False
     own = {workload.id for workload in plan.workloads if workload.own_statistic}
     notes = statistic_notes(
         layout.read_calibration(options.baselines, document.machine), document, own
     )
     file = layout.write_calibration(options.baselines, document)
     notify("\n".join([f"written: {file}", *notes, f"next: git add {file} && git commit"]))
-    return Calibrated(run=run, calibration=document, file=file)
+    return document, not run.failed
 
 
 def statistic_notes(

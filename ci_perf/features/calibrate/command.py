@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from ci_perf.cli import console, measure_options, options, reports
+from ci_perf.errors import ExitCode
 from ci_perf.features.calibrate import calibrate, calibration_report
 from ci_perf.features.calibrate.calibration import FEWEST_PROCESSES
 from ci_perf.gate.options import MeasureOptions
@@ -74,7 +75,7 @@ def calibrate_command(
     """
     usual = FEWEST_PROCESSES if planted is None else MOST_PAIRS
     reports.check_target(None, report, inputs=[output])
-    calibrated = calibrate.calibrate(
+    calibration, is_whole = calibrate.calibrate(
         MeasureOptions(
             root=files.current_folder(),
             output=output,
@@ -86,7 +87,7 @@ def calibrate_command(
         listener=measure_options.open_listener(),
     )
     if format == "json":
-        console.emit(codec.encode(calibrated.calibration), output=report)
+        console.emit(codec.encode(calibration), output=report)
     else:
-        reports.emit_page(calibration_report.page(calibrated.calibration), format, report)
-    return calibrated.exit_code
+        reports.emit_page(calibration_report.page(calibration), format, report)
+    return ExitCode.OK if is_whole else ExitCode.NO_ANSWER

@@ -6,7 +6,6 @@ lead out of it. Without a container, measured code has every right that we have.
 
 import contextlib
 import os
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,12 +29,6 @@ from ci_perf.worktree import Checkout
 
 _ENGINES: dict[str, EngineName] = {name: name for name in get_args(EngineName)}
 
-# As docker spells them: "memlock=-1", "nofile=1024:4096".
-_ULIMIT = re.compile(r"[a-z]{1,20}=-?[0-9]{1,12}(:-?[0-9]{1,12})?")
-_ULIMIT_NAMES = (
-    *("core", "cpu", "data", "fsize", "locks", "memlock", "msgqueue", "nice", "nofile", "nproc"),
-    *("rss", "rtprio", "rttime", "sigpending", "stack"),
-)
 # The fields of Runner that suite.toml has words for, too, and what they may say.
 _LIMITS = {
     "memory": "a size such as 32g or 512m",
@@ -110,13 +103,6 @@ def _read_value(name: str, text: str, before: tuple[str, ...]) -> Any:  # noqa: 
 
 def _check(runner: Choice) -> None:
     """Refuse a value that fits no container. Raises UsageError."""
-    for limit in runner.ulimit:
-        name = limit.partition("=")[0]
-        if not _ULIMIT.fullmatch(limit) or name not in _ULIMIT_NAMES:
-            raise UsageError(
-                "--container ulimit: expected NAME=SOFT[:HARD], such as memlock=-1, with one of "
-                f"the names {', '.join(_ULIMIT_NAMES)}, found {limit!r}"
-            )
     for name, folder in (("data", runner.data), ("checkpoints", runner.checkpoints)):
         if folder is not None and not folder.is_dir():
             raise UsageError(f"--container {name}={folder}: expected a folder, found none")
@@ -214,7 +200,6 @@ def _image(runner: Choice, chosen_engine: Engine, pinned: str, whose: str, notif
             f"{', '.join(runner.allow_image)} (--container allow-image), found another; "
             "the workflow, or the user who runs ci-perf, must allow it"
         )
-    images.check(reference, allow_unpinned=runner.allow_unpinned)
     return images.resolve(
         chosen_engine, reference, allow_unpinned=runner.allow_unpinned, say=notify
     )
@@ -230,7 +215,7 @@ def check_mounts(plan: Plan, workloads: Path) -> None:
             "change into the repository"
         )
     meant = [root, Path(os.path.realpath(suites.find_shipped("workloads")))]
-    folder = _expand_path(root / workloads)
+    folder = Path(os.path.abspath(root / workloads))  # noqa: PTH100  `resolve` would follow links
     if not folder.is_relative_to(root):  # named by whoever starts ci-perf, and no link of a commit
         meant.append(Path(os.path.realpath(folder)))
     for workload in plan.workloads:
@@ -239,11 +224,6 @@ def check_mounts(plan: Plan, workloads: Path) -> None:
                 f"workload {workload.id}: expected a file of {root}, found a link that leads to "
                 f"{workload.file}; a container sees only files inside of the checkout"
             )
-
-
-def _expand_path(path: Path) -> Path:
-    """Return a whole path as a person means it, before any link is followed."""
-    return Path(os.path.abspath(path))  # noqa: PTH100  `resolve` would follow links
 
 
 def _home() -> Path | None:

@@ -10,5 +10,5 @@ FEATURE = Feature(
             target="ci_perf.features.explain.command:explain_command",
         )
     },
-    functions={"explain": "ci_perf.features.explain.api:explain"},
+    functions={"explain": "ci_perf.features.explain.explain:explain"},
 )

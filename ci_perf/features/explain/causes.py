@@ -36,8 +36,6 @@ from ci_perf.features.explain.model import (
     OperatorChange,
     OperatorUse,
     ProfiledPairs,
-    shorten,
-    shorten_name,
 )
 from ci_perf.judging.signs import SLOWED, is_by_history_alone
 from ci_perf.model.comparison import Change, Row, Verdict
@@ -358,18 +356,18 @@ def _make_cause(
     operators = [
         OperatorChange(
             kind=kind_of_it,
-            operator=shorten(operator),
+            operator=operator,
             calls_base=math.fsum(each.calls[0] for each in every),
             calls_head=math.fsum(each.calls[1] for each in every),
         )
         for (kind_of_it, operator), every in together.items()
     ]
-    arguments = [shorten(each.arguments) if each else "" for each in telling]
+    arguments = [each.arguments if each else "" for each in telling]
     is_shape = kind == "other_shape"
     return Cause(
         kind=kind,
         evidence="measured" if measured else "exact",
-        place=shorten_name(function),
+        place=function,
         in_head=in_head,
         line=use.line if use else function.line if function else 0,
         is_backward=bool(named) and all(each.key[1] for each in named),

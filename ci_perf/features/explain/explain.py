@@ -2,9 +2,11 @@
 
 import statistics
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 from ci_perf import session
+from ci_perf.api_types import Location, Notify, say_nothing
 from ci_perf.errors import CiPerfError
 from ci_perf.features.explain import causes, limits
 from ci_perf.features.explain.answer import ExplainedWorkload, ExplainedWorkloads
@@ -15,13 +17,31 @@ from ci_perf.features.explain.kept_files import (
 )
 from ci_perf.features.explain.model import ProfiledPairs, StepProfile
 from ci_perf.features.explain.session import Explaining
-from ci_perf.gate import Notify, measure
+from ci_perf.gate import arguments, measure
 from ci_perf.gate.options import MeasureOptions
 from ci_perf.model.task import Task
 from ci_perf.session import Listener, MachineChecks
 from ci_perf.session.machine import describe, held
 from ci_perf.session.runner import SessionRunner
 from ci_perf.system import signals
+
+
+def explain(
+    select: str | Iterable[str] = (),
+    *,
+    root: Location | None = None,
+    notify: Notify | None = None,
+    listener: Listener | None = None,
+    **options: Any,  # noqa: ANN401  as `measure`
+) -> ExplainedWorkloads:
+    """Profile workloads now, and say how they differ or what limits them; see `ci-perf explain`.
+
+    With `against` (a branch, tag or commit), profiles its merge base, too. All of it takes
+    `budget_s` at most; the folder `traces` gets the traces. The other
+    `options` are those of `measure`.
+    """
+    measuring = arguments.measure_options(root, {"budget_s": 300.0, **options}, select=select)
+    return explain_now(measuring, notify=notify or say_nothing, listener=listener or Listener())
 
 
 def explain_now(

@@ -4,7 +4,6 @@ A function is known by its file and its qualified name, never by its line.
 """
 
 import math
-import re
 import statistics
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -24,11 +23,6 @@ from ci_perf.features.explain.model import (
 _MAX_SENTENCE_CHARS: Final = 1_000
 # Calls per step are divisions of whole numbers: what differs by less is rounding.
 _ROUNDING: Final = 1e-6
-# An entry of ``varies``; "and 12 more" says that further ones are not known.
-_ENTRY: Final = re.compile(
-    r"(calls of|(?P<operator>\S+) in) (?P<function>\S+) \((?P<file>.*)\)|(?P<alone>\S+)",
-    re.DOTALL,
-)
 
 Place = tuple[str, str]
 """A function of the repository: its file and its qualified name."""
@@ -115,13 +109,11 @@ class Sides:
             [Launch(each, each.functions if has_functions else ()) for each in side]
             for side in profiles
         )
-        varying: set[tuple[Place | None, str]] = set()
-        for entry in {name for each in chain(*profiles) for name in each.varies}:
-            parts = _ENTRY.fullmatch(entry)
-            if parts and parts["alone"]:
-                varying.add((None, parts["alone"]))
-            elif parts:
-                varying.add(((parts["file"], parts["function"]), parts["operator"] or ""))
+        varying = {
+            (place_of(each.caller) if each.caller else None, each.operator)
+            for profile in chain(*profiles)
+            for each in profile.varies
+        }
         for first, *others in (base, head):
             for other in others:
                 for key in first.uses.keys() | other.uses.keys():
@@ -175,8 +167,6 @@ def find_obstacle(pair: ProfiledPair) -> str:
             return f"no step of the {name} was counted"
         if counts.cut:
             return f"a step of the {name} does too many different things: {counts.cut:,} left out"
-        if not all(map(_ENTRY.fullmatch, counts.varies)):
-            return f"too much differs from one step of the {name} to the next"
     return ""
 
 

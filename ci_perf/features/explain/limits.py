@@ -24,8 +24,6 @@ from ci_perf.features.explain.model import (
     StepLimit,
     StepLimits,
     StepProfile,
-    shorten,
-    shorten_name,
 )
 
 # Of the time: less would not be worth a person's look.
@@ -48,7 +46,7 @@ def find_limits(profile: StepProfile) -> StepLimits:
     whole = _read_all(profile)
     kept = [limit for limit in whole.limits if limit.share >= _LEAST_SHARE]
     kept.sort(key=lambda limit: (-limit.share, limit.reason))
-    return msgspec.structs.replace(whole, limits=tuple(map(_bound, kept)))
+    return msgspec.structs.replace(whole, limits=tuple(kept))
 
 
 def find_growth(pairs: Sequence[ProfiledPair]) -> StepLimits | None:
@@ -75,7 +73,7 @@ def find_growth(pairs: Sequence[ProfiledPair]) -> StepLimits | None:
             share, share_base = statistics.median(after), statistics.median(before)
             limit = next(each for each in heads[-1].limits if each.reason == reason)
             limit = msgspec.structs.replace(limit, share=share, share_base=share_base)
-            grown.append((share_base - share, _bound(limit)))
+            grown.append((share_base - share, limit))
     if not grown:
         return None
     grown.sort(key=lambda each: each[0])
@@ -90,16 +88,6 @@ def find_growth(pairs: Sequence[ProfiledPair]) -> StepLimits | None:
 
 def _share(side: StepLimits, reason: LimitReason) -> float:
     return next((limit.share for limit in side.limits if limit.reason == reason), 0.0)
-
-
-def _bound(limit: StepLimit) -> StepLimit:
-    """Cut what measured code has named: a report holds many of these."""
-    return msgspec.structs.replace(
-        limit,
-        place=shorten_name(limit.place),
-        operator=shorten(limit.operator),
-        call=shorten(limit.call),
-    )
 
 
 def _read_all(profile: StepProfile) -> StepLimits:

@@ -14,7 +14,7 @@ from ci_perf.model.base import (
     Struct,
     Text,
 )
-from ci_perf.model.program import Digest, RelativePath
+from ci_perf.model.program import Digest
 
 MOST_OPERATORS = 500
 MOST_FUNCTIONS = 500
@@ -22,10 +22,13 @@ MOST_CALLEES = 50
 MOST_PROFILED_PAIRS = 10
 # Fewer pairs do not tell a time from chance.
 FEWEST_PAIRS = 3
-# Texts of measured code: longer ones are cut, for fifteen causes must stay small.
-_MAX_CHARS = 200
-_MAX_PATH_CHARS = 1_000
 MOST_TIMED_OPERATORS = 200
+MOST_VARYING = 100
+
+# What measured code names; the launch cuts longer ones, for a report holds many of them.
+NAME_CHARS = 200
+PATH_CHARS = 1_000
+ShortText = Annotated[str, msgspec.Meta(max_length=NAME_CHARS)]
 
 # Why a device was idle. "data": the host was in the phase "data", or in a DataLoader.
 # "synchronisation": the host had waited until the queue was empty. "operators": it was in operators
@@ -42,23 +45,9 @@ class AuthorFunction(Struct, frozen=True, kw_only=True):
     ``line`` is where it begins in this commit, from 1; it never joins two commits.
     """
 
-    file: RelativePath
-    function: Text
+    file: Annotated[str, msgspec.Meta(max_length=PATH_CHARS)]
+    function: ShortText
     line: Count
-
-
-def shorten(text: str) -> str:
-    """Cut a text of measured code."""
-    return text[:_MAX_CHARS]
-
-
-def shorten_name(function: AuthorFunction | None) -> AuthorFunction | None:
-    """Cut the names of a function."""
-    if function is None:
-        return None
-    return msgspec.structs.replace(
-        function, file=function.file[:_MAX_PATH_CHARS], function=shorten(function.function)
-    )
 
 
 class OperatorUse(Struct, frozen=True, kw_only=True):
@@ -73,9 +62,9 @@ class OperatorUse(Struct, frozen=True, kw_only=True):
     call, the device's work included; `None` where calls were not timed.
     """
 
-    operator: Text
+    operator: ShortText
     signature: Digest
-    arguments: Text
+    arguments: ShortText
     is_backward: bool = False
     caller: AuthorFunction | None = None
     line: Count = 0
@@ -90,7 +79,7 @@ class Callee(Struct, frozen=True, kw_only=True):
     ``seconds`` are of all these calls together, without what the repository's functions do in them.
     """
 
-    name: Text
+    name: ShortText
     calls: Amount
     seconds: Seconds | None = None
 
@@ -117,7 +106,7 @@ class OperatorTimes(Struct, frozen=True, kw_only=True):
     it waits for the device; ``device_s`` those of the kernels, copies and sets that it launched.
     """
 
-    operator: Text
+    operator: ShortText
     calls: Amount
     host_s: Seconds
     wait_s: Seconds = 0.0
@@ -154,8 +143,8 @@ class DeviceIdle(Struct, frozen=True, kw_only=True):
 
     reason: IdleReason
     idle_s: Seconds
-    operator: Text = ""
-    call: Text = ""
+    operator: ShortText = ""
+    call: ShortText = ""
 
 
 class DeviceTimes(Struct, frozen=True, kw_only=True):
@@ -176,12 +165,20 @@ class DeviceTimes(Struct, frozen=True, kw_only=True):
     idle: tuple[DeviceIdle, ...] = ()
 
 
+class Varying(Struct, frozen=True, kw_only=True):
+    """What differs from step to step of one launch: an operator or a library that ``caller`` calls.
+
+    Without ``operator`` it is how often the function itself is called.
+    """
+
+    operator: ShortText = ""
+    caller: AuthorFunction | None = None
+
+
 class StepProfile(Struct, frozen=True, kw_only=True):
     """What one launch found. What differed between its steps is in ``varies``, and not counted.
 
-    An entry is "aten::mm in Net.forward (src/net.py)", "json.dumps in log (src/log.py)", "aten::mm"
-    where no function of the repository was on the stack, "calls of Net.forward (src/net.py)", or at
-    last "and 12 more". ``cut`` is how many uses are missing, because there were too many.
+    ``cut`` is how many of all these are missing, because there were too many.
     ``step_s`` is the median time of a step of this launch that nothing watched; a compiled step
     runs eagerly in such a launch. ``host`` and ``device`` are of the trace of torch's profiler,
     which ``trace_file`` names where it was kept.
@@ -197,7 +194,7 @@ class StepProfile(Struct, frozen=True, kw_only=True):
     host: HostTimes | None = None
     device: DeviceTimes | None = None
     trace_file: NameOrEmpty = ""
-    varies: tuple[Text, ...] = ()
+    varies: Annotated[tuple[Varying, ...], msgspec.Meta(max_length=MOST_VARYING)] = ()
     cut: Count = 0
     missing: dict[Name, Text] = {}
     absent: Text = ""
@@ -245,7 +242,7 @@ class OperatorChange(Struct, frozen=True, kw_only=True):
     """
 
     kind: CauseKind
-    operator: Text
+    operator: ShortText
     calls_base: float
     calls_head: float
 
@@ -276,8 +273,8 @@ class Cause(Struct, frozen=True, kw_only=True):
     further: Count = 0
     calls_base: float
     calls_head: float
-    arguments_base: Text = ""
-    arguments_head: Text = ""
+    arguments_base: ShortText = ""
+    arguments_head: ShortText = ""
     delta_s: Finite | None = None
 
 
@@ -313,8 +310,8 @@ class StepLimit(Struct, frozen=True, kw_only=True):
     seconds: Seconds
     share: Amount
     share_base: Amount | None = None
-    operator: Text = ""
-    call: Text = ""
+    operator: ShortText = ""
+    call: ShortText = ""
     place: AuthorFunction | None = None
     line: Count = 0
     loader: LoaderKind = ""

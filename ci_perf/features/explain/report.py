@@ -169,7 +169,7 @@ def _what(cause: Cause) -> Phrase:
     if cause.further:
         differ = "differs" if cause.further == 1 else "differ"
         parts.append((Words(f"{cause.further:,} more {differ}"),))
-    return _join(parts, Words("; "))
+    return phrases.join_phrases(parts, most=len(parts), between="; ")
 
 
 def _calls(cause: Cause) -> Phrase:
@@ -198,11 +198,4 @@ def _note(explanation: Explanation) -> Phrase:
     if explanation.traces:
         traces = phrases.join_phrases((name,) for name in explanation.traces)
         sentences.append((Words("Traces: "), *traces, Words("; open them in ui.perfetto.dev.")))
-    return _join(sentences, Words(" "))
-
-
-def _join(parts: Iterable[Phrase], between: Words) -> Phrase:
-    said: list[str] = []
-    for part in parts:
-        said += [between, *part] if said else part
-    return tuple(said)
+    return phrases.join_phrases(sentences, most=len(sentences), between=" ")

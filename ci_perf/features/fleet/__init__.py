@@ -11,9 +11,9 @@ FEATURE = Feature(
         )
     },
     functions={
-        "measure_unit": "ci_perf.features.fleet.api:measure_unit",
-        "merge": "ci_perf.features.fleet.api:merge",
-        "plan": "ci_perf.features.fleet.api:plan",
+        "measure_unit": "ci_perf.features.fleet.fleet:measure_unit",
+        "merge": "ci_perf.features.fleet.fleet:merge",
+        "plan": "ci_perf.features.fleet.fleet:plan",
     },
     documents={"plan": "ci_perf.features.fleet.work_plan:WorkPlan"},
 )

@@ -10,12 +10,13 @@ import os
 import re
 import statistics
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from ci_perf import suite
+from ci_perf.api_types import Location, Notify, say_nothing
 from ci_perf.baselines import layout
 from ci_perf.errors import InvalidFileError, UsageError
 from ci_perf.features.fleet import local, manifest, merging, ray, sharding, slurm
@@ -23,7 +24,7 @@ from ci_perf.features.fleet.manifest import Cluster
 from ci_perf.features.fleet.merging import ShardRun
 from ci_perf.features.fleet.unit import RUN, UnitFolder, UnitJob
 from ci_perf.features.fleet.work_plan import MOST_UNITS, WorkPlan, WorkUnit
-from ci_perf.gate import Notify, collecting, compare, run_summary
+from ci_perf.gate import arguments, collecting, compare, measure, run_summary
 from ci_perf.gate.commit_suite import RepositoryFolders
 from ci_perf.gate.options import MeasureOptions
 from ci_perf.judging.policy import KIND_OF, limits_on
@@ -33,6 +34,7 @@ from ci_perf.model.metrics import find_metric
 from ci_perf.model.run import Run, Tool
 from ci_perf.model.suite import Plan
 from ci_perf.report.units import render_count
+from ci_perf.session import Listener
 from ci_perf.system import files, git
 from ci_perf.version import __version__
 from ci_perf.worktree import merge_base
@@ -48,71 +50,69 @@ _ANY_CPU = CpuMachine(cpu_model="", logical_cores=0)
 # --- planning
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanOptions(RepositoryFolders):
-    """How a suite is divided among nodes.
+def plan(
+    select: str | Iterable[str] = (),
+    *,
+    units: int,
+    suite: str = "",
+    root: Location | None = None,
+    workloads: Location = "workloads",
+    baselines: Location = "baselines",
+    machine_class: str | Iterable[str] = (),
+    against: str | None = None,
+) -> WorkPlan:
+    """Divide a suite among several nodes, by how long its launches took: as `ci-perf fleet plan`.
 
-    ``units`` is into how many parts, once for each of ``machine_classes`` if these are named.
-    ``select`` names workloads, all without any.
+    Into so many `units`, once for each `machine_class` that is named. `measure_unit` measures one
+    of them, `merge` joins what came of them. Raises UsageError and InvalidFileError.
     """
-
-    suite: str = ""
-    select: tuple[str, ...] = ()
-    units: int = 1
-    machine_classes: tuple[str, ...] = ()
-    against: str | None = None
-
-
-def plan(options: PlanOptions) -> WorkPlan:
-    """Divide a suite by how long launches took in the committed sessions, longest first.
-
-    Raises UsageError and InvalidFileError.
-    """
-    if not 1 <= options.units <= MOST_UNITS:
-        raise UsageError(f"--units: expected 1 to {MOST_UNITS:,}, found {options.units}")
-    if len(set(options.machine_classes)) < len(options.machine_classes):
+    selection, classes = arguments.names_of(select), arguments.names_of(machine_class)
+    folders = arguments.folders_of(root, workloads, baselines)
+    if not 1 <= units <= MOST_UNITS:
+        raise UsageError(f"--units: expected 1 to {MOST_UNITS:,}, found {units}")
+    if len(set(classes)) < len(classes):
         raise UsageError("--machine-class: expected different names, found one twice")
-    for name in options.machine_classes:
+    for name in classes:
         if not _CLASS.fullmatch(name):
             raise UsageError(
                 f"--machine-class: expected letters, digits and any of _ . = + -, found {name!r}"
             )
-    if options.against:
-        merge_base.check(options.root, options.against)
-    whole = suite.plan(
-        options.workloads,
-        suite.choose(options.workloads, options.suite),
-        selection=options.select,
-        root=options.root,
-        defaults=limits_on(_ANY_CPU),
-    )
+    if against:
+        merge_base.check(folders.root, against)
+    whole = _plan_suite(folders, suite, selection)
     collecting.refuse_tests(whole)
-    launches_s = known_launches_s(options.baselines, whole.suite)
-    divided = [
-        shard
-        for shard in sharding.divide(whole.workloads, launches_s, options.units)
-        if shard.workloads
-    ]
+    launches_s = known_launches_s(folders.baselines, whole.suite)
+    divided = sharding.divide(whole.workloads, launches_s, units)
     planned = WorkPlan(
         tool=Tool(version=__version__),
         suite=whole.suite,
         source=git.source(Path(whole.root)),
-        against=options.against or "",
-        suspects=_count_noisy(whole) if options.against else 0,
-        selection=options.select,
+        against=against or "",
+        suspects=_count_noisy(whole) if against else 0,
+        selection=selection,
         units=tuple(
             WorkUnit(
-                id=f"{machine_class or ''}{'-' * bool(machine_class)}{number}-of-{len(divided)}",
+                id=f"{each or ''}{'-' * bool(each)}{number}-of-{len(divided)}",
                 workloads=shard.workloads,
                 expected_s=round(shard.expected_s, 3),
-                machine_class=machine_class,
+                machine_class=each,
             )
-            for machine_class in options.machine_classes or (None,)
+            for each in classes or (None,)
             for number, shard in enumerate(divided, 1)
         ),
     )
     # As its file would give it: what could not be read again is refused now.
     return codec.decode(codec.encode(planned), WorkPlan, name="the plan")
+
+
+def _plan_suite(folders: RepositoryFolders, name: str, selection: tuple[str, ...]) -> Plan:
+    return suite.plan(
+        folders.workloads,
+        suite.choose(folders.workloads, name),
+        selection=selection,
+        root=folders.root,
+        defaults=limits_on(_ANY_CPU),
+    )
 
 
 def _count_noisy(plan: Plan) -> int:
@@ -138,6 +138,33 @@ def known_launches_s(baselines: Path, suite: str) -> dict[str, float]:
 
 
 # --- one unit
+
+
+def measure_unit(
+    plan: WorkPlan | Location,
+    unit: str,
+    *,
+    root: Location | None = None,
+    notify: Notify | None = None,
+    listener: Listener | None = None,
+    **options: Any,  # noqa: ANN401  the keywords of `ci_perf.measure`
+) -> Run:
+    """Measure one unit of a plan on this node: as `ci-perf fleet measure`.
+
+    ``options`` are those of `ci_perf.measure`. Raises UsageError: the plan has no such unit, or is
+    of another commit, base or version.
+    """
+    planned = _read_plan(root, plan)
+    whole = arguments.measure_options(root, {**options, "suite": planned.suite})
+    return measure.measure(
+        narrow_options(whole, planned, unit),
+        notify=notify or say_nothing,
+        listener=listener or Listener(),
+    )
+
+
+def _read_plan(root: Location | None, plan: WorkPlan | Location) -> WorkPlan:
+    return plan if isinstance(plan, WorkPlan) else files.read(arguments.below(root, plan), WorkPlan)
 
 
 def narrow_options(options: MeasureOptions, planned: WorkPlan, name: str) -> MeasureOptions:
@@ -333,27 +360,26 @@ def render_manifest(
 # --- merging
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MergeOptions(RepositoryFolders):
-    """What is merged: runs, files of such, or folders of these, by a plan."""
+def merge(
+    *runs: Run | Location,
+    plan: WorkPlan | Location,
+    root: Location | None = None,
+    workloads: Location = "workloads",
+    baselines: Location = "baselines",
+    notify: Notify | None = None,
+) -> dict[str | None, Run]:
+    """Join what several nodes have measured into a run per class: as `ci-perf fleet merge`.
 
-    plan: WorkPlan | Path
-    runs: tuple[Run | Path, ...]
-    root: Path = Path()
-
-
-def merge(options: MergeOptions, *, notify: Notify) -> dict[str | None, Run]:
-    """Merge what nodes have measured, in any order, into one run per class of machines.
-
-    A unit of which a folder holds no valid run has failed workloads, with the reason. The suspects,
-    which share the chance of a false alarm, are counted over all nodes. Raises InvalidFileError:
-    see `merging.merge`.
+    `runs` are runs, files of such, or folders in which each run.json is one, in any order. `None`
+    is the class of a plan that names no class. A unit of which a folder holds no valid run has
+    failed workloads, with the reason. The suspects, which share the chance of a false alarm, are
+    counted over all nodes. Raises InvalidFileError: see `merging.merge`.
     """
-    given = options.plan
-    planned = given if isinstance(given, WorkPlan) else files.read(given, WorkPlan)
+    say = notify or say_nothing
+    planned = _read_plan(root, plan)
     shards: list[ShardRun] = []
     lost: dict[str, str] = {}
-    for source in options.runs:
+    for source in (arguments.run_of(root, each) for each in runs):
         if isinstance(source, Run) or not source.is_dir():
             shards.append(read_unit(planned, source))
             continue
@@ -367,10 +393,11 @@ def merge(options: MergeOptions, *, notify: Notify) -> dict[str | None, Run]:
                 elif name:
                     lost[name] = UnitFolder(folder).ending()
             except InvalidFileError as error:
-                notify(f"not taken: {error}")
+                say(f"not taken: {error}")
                 lost[name] = f"{error}"
     merged = merging.merge(planned, shards, lost=lost)
-    return {name: _with_suspects(run, options, notify) for name, run in merged.items()}
+    folders = arguments.folders_of(root, workloads, baselines)
+    return {name: _with_suspects(run, folders, say) for name, run in merged.items()}
 
 
 def _folders_below(folder: Path) -> Iterator[Path]:
@@ -395,9 +422,9 @@ def read_unit(planned: WorkPlan, source: Run | Path) -> ShardRun:
     return shard
 
 
-def _with_suspects(run: Run, options: MergeOptions, notify: Notify) -> Run:
+def _with_suspects(run: Run, folders: RepositoryFolders, notify: Notify) -> Run:
     """Count the suspects of the whole run by the baselines of its class."""
     if run.interleaved is None:
         return run
-    by = compare.basis_of(run, options, notify=notify)
+    by = compare.basis_of(run, folders, notify=notify)
     return merging.with_suspects(run, by.history, limits=by.rules.limits, tiers=by.rules.tiers)

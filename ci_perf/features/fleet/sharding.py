@@ -29,17 +29,13 @@ def divide(
     workloads: Sequence[PlannedWorkload],
     launches_s: Mapping[str, float],
     shards: int,
-    launches: Mapping[str, float] | None = None,
 ) -> list[Shard]:
     """Divide workloads among so many shards; `launches_s` says how long one launch takes, if known.
 
-    `launches` is how many are expected of a workload; without it, as many as its protocol says.
-    Workloads that are compared within a session stay together. Where there are fewer of such groups
-    than shards, the last shards have no workload. Raises ValueError: no shard.
+    Workloads that are compared within a session stay together. There may be fewer of such groups
+    than shards: none is empty.
     """
-    if shards < 1:
-        raise ValueError(f"expected at least one shard, found {shards}")
-    expected_s = _estimate_seconds(workloads, launches_s, launches or {})
+    expected_s = _estimate_seconds(workloads, launches_s)
     groups = sorted(together(workloads), key=lambda names: -_sum(names, expected_s))
     chosen: list[list[str]] = [[] for _ in range(shards)]
     loads = [0.0] * shards
@@ -51,19 +47,17 @@ def divide(
     return [
         Shard(workloads=tuple(sorted(names, key=position.__getitem__)), expected_s=load)
         for names, load in zip(chosen, loads, strict=True)
+        if names
     ]
 
 
 def _estimate_seconds(
-    workloads: Iterable[PlannedWorkload],
-    launches_s: Mapping[str, float],
-    launches: Mapping[str, float],
+    workloads: Iterable[PlannedWorkload], launches_s: Mapping[str, float]
 ) -> dict[str, float]:
     """Return how long the launches of each workload take: where unknown, as long as most others."""
     usual_s = statistics.median(launches_s.values()) if launches_s else UNKNOWN_LAUNCH_S
     return {
-        workload.id: launches_s.get(workload.id, usual_s)
-        * launches.get(workload.id, workload.protocol.processes)
+        workload.id: launches_s.get(workload.id, usual_s) * workload.protocol.processes
         for workload in workloads
     }
 

@@ -14,6 +14,8 @@ FEATURE = Feature(
         "nvbench": f"{_HERE}.benchmarks:read_nvbench",
         "google-benchmark": f"{_HERE}.benchmarks:read_google_benchmark",
         "hyperfine": f"{_HERE}.benchmarks:read_hyperfine",
+        "pyperf": f"{_HERE}.benchmarks:read_pyperf",
+        "torch": f"{_HERE}.benchmarks:read_torch_benchmark",
         "vllm": f"{_HERE}.load_clients:read_vllm",
         "sglang": f"{_HERE}.load_clients:read_sglang",
         "guidellm": f"{_HERE}.load_clients:read_guidellm",

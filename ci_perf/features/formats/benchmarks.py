@@ -1,11 +1,11 @@
-"""Tools with many benchmarks: pytest-benchmark, asv, nvbench, Google Benchmark, hyperfine."""
+"""Tools with many benchmarks, such as pytest-benchmark, asv and pyperf."""
 
 import itertools
 import math
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -259,3 +259,71 @@ def read_hyperfine(path: Path) -> dict[str, WrittenNumbers]:
     """Read the times of every command, by its text or its `--command-name`. Raises ValueError."""
     file = documents.parse(documents.read_text(path), _HyperfineFile)
     return documents.collect(_time(each.command, each.times) for each in file.results)
+
+
+# --- pyperf: `-o FILE` of `pyperf timeit`, `pyperf command` or a script with a Runner
+
+_PyperfUnit = Literal["second", "byte", "integer"]
+_PYPERF_KINDS: dict[_PyperfUnit, OwnKind] = {"second": "time", "byte": "bytes", "integer": "count"}
+
+
+class _PyperfMetadata(msgspec.Struct):
+    name: str | None = None
+    unit: _PyperfUnit | None = None
+
+
+class _PyperfRun(msgspec.Struct):
+    values: list[float] = []
+
+
+class _PyperfBenchmark(msgspec.Struct):
+    runs: list[_PyperfRun]
+    metadata: _PyperfMetadata = msgspec.field(default_factory=_PyperfMetadata)
+
+
+class _PyperfFile(msgspec.Struct):
+    benchmarks: list[_PyperfBenchmark]
+    # What all benchmarks have in common; of a single one that is its name, too.
+    metadata: _PyperfMetadata = msgspec.field(default_factory=_PyperfMetadata)
+
+
+def read_pyperf(path: Path) -> dict[str, WrittenNumbers]:
+    """Read the values of every run; each run is a launch of its own. Raises ValueError.
+
+    A run without values only calibrated.
+    """
+    file = documents.parse(documents.read_text(path), _PyperfFile)
+    readings: list[Named] = []
+    for benchmark in file.benchmarks:
+        own, common = benchmark.metadata, file.metadata
+        launches = tuple(tuple(run.values) for run in benchmark.runs if run.values)
+        written = WrittenNumbers(
+            values=tuple(itertools.chain(*launches)),
+            launches=launches,
+            kind=_PYPERF_KINDS[own.unit or common.unit or "second"],
+            failure="" if launches else "it has no values",
+        )
+        readings.append((own.name or common.name or "benchmark", written))
+    return documents.collect(readings)
+
+
+# --- torch.utils.benchmark, by the JSON that the lines in docs/samples.md write
+
+
+class _TorchMeasurement(msgspec.Struct):
+    name: str
+    number_per_run: Annotated[float, msgspec.Meta(ge=1)]
+    raw_times: Annotated[list[float], msgspec.Meta(min_length=1)]
+
+
+def read_torch_benchmark(path: Path) -> dict[str, WrittenNumbers]:
+    """Read the seconds per run of every statement. Raises ValueError.
+
+    The tool itself saves Measurements with pickle, and whoever reads a pickle runs the code in it.
+    A result may come from a pull request, so it is never unpickled here.
+    """
+    measurements = documents.parse(documents.read_text(path), list[_TorchMeasurement])
+    return documents.collect(
+        _time(each.name, [raw_s / each.number_per_run for raw_s in each.raw_times])
+        for each in measurements
+    )

@@ -11,8 +11,8 @@ FEATURE = Feature(
         )
     },
     functions={
-        "backfill": "ci_perf.features.history.api:backfill",
-        "history": "ci_perf.features.history.api:history",
+        "backfill": "ci_perf.features.history.backfill:backfill",
+        "history": "ci_perf.features.history.history:history",
     },
     documents={
         "backfill": "ci_perf.features.history.backfilled:Backfill",

@@ -8,13 +8,15 @@ import contextlib
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 from ci_perf import session, worktree
+from ci_perf.api_types import Location, Notify, say_nothing
 from ci_perf.errors import BusyError, CannotWriteError, CiPerfError, EngineError, UsageError
 from ci_perf.features.history.backfill_baselines import LineBaselines
 from ci_perf.features.history.backfilled import Backfill, BackfilledCommit, BackfillOutcome
-from ci_perf.gate import Notify, commits, measure
-from ci_perf.gate.commits import CommitLine, CommitPrograms
+from ci_perf.gate import arguments, measure
+from ci_perf.gate.commits import CommitLine, CommitPrograms, between, options_of
 from ci_perf.gate.options import MeasureOptions
 from ci_perf.model.run import Run, Tool
 from ci_perf.model.suite import is_selected
@@ -27,19 +29,6 @@ from ci_perf.version import __version__
 _RANGE = ".."
 # What is no matter of a commit, and would stop every other one as well.
 _OF_MACHINE = (BusyError, EngineError, CannotWriteError)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BackfillOptions:
-    """Which commits: those of ``commits`` ("FROM..TO", as git means it), each ``every``-th one.
-
-    They are counted from the last one back. ``force`` accepts what was measured under pressure.
-    """
-
-    measuring: MeasureOptions
-    commits: str
-    every: int = 1
-    force: bool = False
 
 
 class RunSessions:
@@ -71,40 +60,75 @@ class RunSessions:
 
 
 def backfill(
-    options: BackfillOptions,
+    commits: str,
+    select: str | Iterable[str] = (),
     *,
-    notify: Notify,
-    listener: Callable[[], Listener],
-    sessions: type[RunSessions] = RunSessions,
+    every: int = 1,
+    force: bool = False,
+    root: Location | None = None,
+    notify: Notify | None = None,
+    listener: Callable[[], Listener] | None = None,
+    **options: Any,  # noqa: ANN401  as `ci_perf.measure`
 ) -> Backfill:
-    """Measure the commits of a line that the baselines do not have yet, oldest first.
+    """Measure the `commits` ("FROM..TO") that have no session in the baselines, oldest first.
+
+    Writes the files, which you then commit; see `ci-perf history --measure`. `force` accepts what
+    was measured under pressure. Each session has a `listener` of its own. The other `options` are
+    those of `ci_perf.measure`.
+    """
+    say = notify or say_nothing
+    return fill(
+        arguments.measure_options(root, options, select=select),
+        commits,
+        every=every,
+        force=force,
+        notify=say,
+        sessions=RunSessions(say, listener or Listener),
+    )
+
+
+def fill(
+    measuring: MeasureOptions,
+    commits: str,
+    *,
+    every: int,
+    force: bool,
+    notify: Notify,
+    sessions: RunSessions,
+) -> Backfill:
+    """Measure each `every`-th of the commits, counted from the last one back.
 
     What was accepted before an interrupt stays. Raises UsageError, InvalidFileError and other
     CiPerfErrors: what is no matter of one commit, before the next one.
     """
-    if options.every < 1:
-        raise UsageError(f"--every: expected 1 or more, found {options.every}")
-    first, dots, last = options.commits.partition(_RANGE)
+    if every < 1:
+        raise UsageError(f"--every: expected 1 or more, found {every}")
+    first, dots, last = commits.partition(_RANGE)
     if not (first and dots and last) or last.startswith("."):
         raise UsageError(
-            f"{options.commits}: expected FROM..TO, two commits, tags or branches, such as "
-            "v1.0..main"
+            f"{commits}: expected FROM..TO, two commits, tags or branches, such as v1.0..main"
         )
-    line = commits.between(options.measuring.root, first, last)
-    programs = CommitPrograms(line, options.measuring, notify)
-    return _Backfilling(options, line, programs, notify, sessions(notify, listener)).go()
+    line = between(measuring.root, first, last)
+    programs = CommitPrograms(line, measuring, notify)
+    return _Backfilling(measuring, every, force, programs, notify, sessions).go()
 
 
 @dataclass(slots=True)
 class _Backfilling:
     """A line that is being measured, and what became of its commits so far."""
 
-    options: BackfillOptions
-    line: CommitLine
+    measuring: MeasureOptions
+    every: int
+    force: bool
     programs: CommitPrograms
     notify: Notify
     sessions: RunSessions
     done: list[BackfilledCommit] = field(default_factory=list)
+
+    @property
+    def line(self) -> CommitLine:
+        """The commits that are gone through."""
+        return self.programs.line
 
     def go(self) -> Backfill:
         """Go through the line."""
@@ -118,28 +142,28 @@ class _Backfilling:
     def _answer(self, *, is_interrupted: bool) -> Backfill:
         return Backfill(
             tool=Tool(version=__version__),
-            suite=self.options.measuring.suite,
-            baselines=str(self.options.measuring.baselines),
+            suite=self.measuring.suite,
+            baselines=str(self.measuring.baselines),
             commits=tuple(self.done),
             is_interrupted=is_interrupted,
         )
 
     def _measure(self, ending: Interrupts) -> None:
         """Measure every n-th commit, with the last one. Raises KeyboardInterrupt."""
-        positions = sorted(range(len(self.line.commits) - 1, 0, -self.options.every))
+        positions = sorted(range(len(self.line.commits) - 1, 0, -self.every))
         machine = self._machine(positions)
         baselines = LineBaselines(
-            options=self.options.measuring,
+            options=self.measuring,
             line=self.line,
             machine=machine.environment.hard,
-            force=self.options.force,
+            force=self.force,
             notify=self.notify,
         )
-        left, newest = baselines.left(), baselines.newest_known()
+        left, known = baselines.left(), baselines.find_known()
         for at in positions:
             ending.check()
-            if at <= newest:
-                self.done.append(baselines.passed(at))
+            if at <= max(known, default=0):
+                self._note(at, "known" if at in known else "passed")
             elif left <= 0:
                 self._note(at, "left")
             else:
@@ -168,7 +192,9 @@ class _Backfilling:
         """Measure and accept a commit; return whether a session was added."""
         try:
             plan = self.programs.plan(at)
-            names = [each.id for each in plan.workloads if self._is_asked(each.id)]
+            names = [
+                each.id for each in plan.workloads if is_selected(each.id, self.measuring.select)
+            ]
             measured_at = baselines.measured_at
             same = [
                 name for name in names if self._is_same(name, measured_at.get(name), at, machine)
@@ -182,7 +208,8 @@ class _Backfilling:
                 left = tuple(name for name in names if name not in same)
                 own = dataclasses.replace(whole, select=left or whole.select)
                 run = self.sessions.measure(own)
-                self.done.append(baselines.add(run, own, at))
+                failed = baselines.add(run, own, at)
+                self._note(at, "failed" if failed else "measured", failed)
         except _OF_MACHINE:
             raise
         except CiPerfError as error:
@@ -194,12 +221,9 @@ class _Backfilling:
     @contextlib.contextmanager
     def _checked_out(self, at: int) -> Iterator[MeasureOptions]:
         """Provide a commit, as the options that measure it. Raises CiPerfError."""
-        measuring = self.options.measuring
-        with worktree.commit_of(measuring.root, self.line.id(at), has_setup=True) as checkout:
-            yield commits.options_of(measuring, checkout)
-
-    def _is_asked(self, workload: str) -> bool:
-        return is_selected(workload, self.options.measuring.select)
+        root = self.measuring.root
+        with worktree.commit_of(root, self.line.id(at), has_setup=True) as checkout:
+            yield options_of(self.measuring, checkout)
 
     def _is_same(
         self, workload: str, before: int | None, at: int, machine: MachineDescription

@@ -4,14 +4,12 @@ What is added becomes the newest session, so that commits are added oldest first
 """
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from ci_perf.baselines import layout
 from ci_perf.baselines.accept import MAX_REASON_CHARS
 from ci_perf.errors import RefusedError, UsageError
-from ci_perf.features.history.backfilled import BackfilledCommit, BackfillOutcome
 from ci_perf.gate import Notify, accept
 from ci_perf.gate.accept import AcceptOptions
 from ci_perf.gate.commits import CommitLine
@@ -41,12 +39,6 @@ class LineBaselines:
     notify: Notify
     measured_at: dict[str, int] = field(default_factory=dict)
 
-    def _sessions(self) -> Iterator[tuple[str, str]]:
-        """Yield workload and commit of each session that is there. Raises InvalidFileError."""
-        for baseline in self._baselines():
-            for each in baseline.sessions:
-                yield baseline.workload, each.source.commit
-
     def _baselines(self) -> list[Baseline]:
         options = self.options
         return [
@@ -59,39 +51,35 @@ class LineBaselines:
     def _folder(self) -> Path:
         return Path(self.options.root, self.options.baselines).absolute()
 
-    def newest_known(self) -> int:
-        """Return the newest position that has a session; 0 where none has.
+    def find_known(self) -> set[int]:
+        """Return the positions that have a session.
 
         Raises UsageError where a session is of a commit that comes later, or of another line: what
         is added becomes the newest session, and checks would compare with old code.
         """
         places = {each.commit.id: at for at, each in enumerate(self.line.commits)}
-        newest = 0
-        for workload, commit in self._sessions():
-            at = places.get(commit)
-            if at is None and not self._is_before(commit):
-                raise UsageError(
-                    f"{self._folder}: expected sessions of commits before those to measure, found "
-                    f"one of {workload} at {commit[:12]}; what is added becomes the newest, and "
-                    "checks would compare with old code: name a folder of its own, as "
-                    "--baselines perf-history, and show it with ci-perf history --baselines "
-                    "perf-history"
-                )
-            newest = max(newest, at or 0)
-            self.measured_at[workload] = max(self.measured_at.get(workload, 0), at or 0)
-        return newest
+        known: set[int] = set()
+        for baseline in self._baselines():
+            for commit in (each.source.commit for each in baseline.sessions):
+                if commit not in places and not self._is_before(commit):
+                    raise UsageError(
+                        f"{self._folder}: expected sessions of commits before those to measure, "
+                        f"found one of {baseline.workload} at {commit[:12]}; what is added becomes "
+                        "the newest, and checks would compare with old code: name a folder of its "
+                        "own, as --baselines perf-history, and show it with ci-perf history "
+                        "--baselines perf-history"
+                    )
+                at = places.get(commit, 0)
+                known.add(at)
+                last = self.measured_at.get(baseline.workload, 0)
+                self.measured_at[baseline.workload] = max(last, at)
+        return known
 
     def _is_before(self, commit: str) -> bool:
         if not _HASH.fullmatch(commit):
             return False
         asked = ("merge-base", "--is-ancestor", commit, self.line.id(0))
         return git.run(self.line.start.top, *asked).code == 0
-
-    def passed(self, at: int) -> BackfilledCommit:
-        """Say of a commit up to the newest known one whether it has a session itself."""
-        is_known = any(commit == self.line.id(at) for _, commit in self._sessions())
-        outcome: BackfillOutcome = "known" if is_known else "passed"
-        return BackfilledCommit(commit=self.line.commits[at].commit, outcome=outcome)
 
     def left(self) -> int:
         """Return how many sessions may be added before somebody commits the files.
@@ -109,21 +97,14 @@ class LineBaselines:
             most = max(most, sum(each.run not in known for each in baseline.sessions))
         return MAX_SESSIONS - most
 
-    def add(self, run: Run, own: MeasureOptions, at: int) -> BackfilledCommit:
-        """Add the session of a commit, which `own` has checked out, and say what became of it.
+    def add(self, run: Run, own: MeasureOptions, at: int) -> str:
+        """Add the session of a commit, which `own` has checked out; return what failed of it.
 
-        Raises RefusedError.
+        Raises RefusedError, also where no workload has numbers.
         """
-        self._accept(run, own, at)
         failed = "; ".join(f"{each.workload}: {each.reason}" for each in run.failed)
-        commit = self.line.commits[at].commit
-        outcome: BackfillOutcome = "failed" if failed else "measured"
-        return BackfilledCommit(commit=commit, outcome=outcome, note=failed)
-
-    def _accept(self, run: Run, own: MeasureOptions, at: int) -> None:
-        """Add the session. Raises RefusedError, also where no workload has numbers."""
         if not run.measured:
-            raise RefusedError("; ".join(f"{each.workload}: {each.reason}" for each in run.failed))
+            raise RefusedError(failed)
         reason = f"Backfill of {self.line.shown(at)}"
         accept.accept(
             run,
@@ -140,3 +121,4 @@ class LineBaselines:
             notify=self.notify,
         )
         self.measured_at.update(dict.fromkeys((each.workload for each in run.measured), at))
+        return failed

@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+import ci_perf
 from ci_perf.cli import console, measure_options, reports
 from ci_perf.errors import ExitCode, UsageError
 from ci_perf.features.history import backfill_report, history, history_frame, report
@@ -97,18 +98,15 @@ def history_command(
     else:
         files.check_apart("--output", output, baselines)
         history.check_folder(output)
-    read = history.read(
-        history.HistoryOptions(
-            root=files.current_folder(),
-            baselines=baselines,
-            workloads=measuring["workloads"],
-            names=measuring["select"],
-            machines=tuple(name for name in machines.split(",") if name),
-            ref=ref,
-            repository_url=repository_url,
-        ),
+    read = ci_perf.history(
+        *measuring["select"],
+        ref=ref,
+        baselines=baselines,
+        workloads=measuring["workloads"],
+        machines=[name for name in machines.split(",") if name],
+        repository_url=repository_url,
         notify=console.say,
-    )
+    ).document
     if form == "html" and output is not None:
         console.say(f"page: {history.write(read, output)}")
     else:
@@ -134,19 +132,14 @@ def _measure(
     every: int,
     force: bool,
 ) -> int:
-    from ci_perf.features.history import backfill
-    from ci_perf.gate.options import MeasureOptions
-
     if form not in {None, "terminal", "json"}:
         raise UsageError(f"--measure: expected --format terminal or json, found {form}")
     reports.check_target(None, output, inputs=[measuring["baselines"]])
-    backfilled = backfill.backfill(
-        backfill.BackfillOptions(
-            measuring=MeasureOptions(root=files.current_folder(), **measuring),
-            commits=commits,
-            every=every,
-            force=force,
-        ),
+    backfilled = ci_perf.backfill(
+        commits,
+        every=every,
+        force=force,
+        **measuring,
         notify=console.say,
         listener=measure_options.open_listener,
     )

@@ -3,7 +3,7 @@
 A file holds the newest sessions only; a branch has had them all.
 """
 
-import hashlib
+import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -17,9 +17,6 @@ from ci_perf.judging import metric_values
 from ci_perf.model import codec
 from ci_perf.model.base import SCHEMA_VERSION, Name, SuiteName
 from ci_perf.model.baseline import Baseline, RecordedSession
-
-_DIGEST_BYTES = 16
-
 
 # A commit, and the file as it left it; `None` where the clone lacks it.
 StoredVersion = tuple[str, bytes | None]
@@ -71,67 +68,44 @@ def read(
     A version that cannot be read is skipped, with the reason, and the others stand. Where two
     versions disagree about a run, the first commit that has it counts.
     """
-    reader = _Reader(PurePosixPath(path))
+    latest: Baseline | None = None
+    sessions: dict[str, RecordedSession] = {}
+    orders: list[_Order] = []
+    skipped: list[SkippedFile] = []
+    decode = functools.cache(functools.partial(_decode_session, path))
     for commit, content in newest_first:
-        reader.add(commit, content)
-    if reader.latest is None:
-        return None, reader.skipped
-    ordered = list(_order_runs(reader.orders[::-1]))
-    sessions = tuple(_with_epochs(ordered, reader.sessions))
-    return FileHistory(latest=reader.latest, sessions=sessions), reader.skipped
-
-
-class _Reader:
-    """Takes the versions of one file, newest first."""
-
-    def __init__(self, path: PurePosixPath) -> None:
-        self.path = path
-        self.latest: Baseline | None = None
-        self.sessions: dict[str, RecordedSession] = {}
-        self.orders: list[_Order] = []
-        self.skipped: list[SkippedFile] = []
-        self._run_of: dict[bytes, str] = {}
-
-    def add(self, commit: str, content: bytes | None) -> None:
-        """Take one version, with all of its sessions; where one cannot be read, say why."""
         try:
-            raws = self._parse(content)
-            new = {
-                digest: _session(raw, f"{self.path}: $.sessions[{i}]")
-                for i, (digest, raw) in enumerate(raws)
-                if digest not in self._run_of
-            }
-            if self.latest is None:
-                self.latest = codec.decode(content or b"", Baseline, name=str(self.path))
+            own = {each.run: each for each in map(decode, _split_sessions(path, content))}
+            latest = latest or codec.decode(content or b"", Baseline, name=path)
         except InvalidFileError as error:
-            self._skip(commit, str(error))
-            return
-        for digest, session in new.items():
-            if session.run in self.sessions:
-                reason = f"{self.path}: run {session.run} has other numbers in a later commit"
-                self._skip(commit, reason)
-            self.sessions[session.run] = session
-            self._run_of[digest] = session.run
-        runs = [self._run_of[digest] for digest, _ in raws]
-        self.orders.append(_Order(commit, list(dict.fromkeys(runs))))
-
-    def _parse(self, content: bytes | None) -> Sequence[tuple[bytes, msgspec.Raw]]:
-        if content is None:
-            raise InvalidFileError(f"{self.path}: this clone lacks it, or it is larger than 50 MiB")
-        file = codec.decode(content, _File, name=str(self.path))
-        layout.check_place(file.suite, file.workload, self.path)
-        if not file.sessions:
-            raise InvalidFileError(f"{self.path}: $.sessions: expected at least one, found none")
-        return [
-            (hashlib.blake2b(raw, digest_size=_DIGEST_BYTES).digest(), raw) for raw in file.sessions
-        ]
-
-    def _skip(self, commit: str, reason: str) -> None:
-        self.skipped.append(SkippedFile(path=str(self.path), commit=commit, reason=reason))
+            skipped.append(SkippedFile(path=path, commit=commit, reason=str(error)))
+            continue
+        for run, session in own.items():
+            if sessions.get(run, session) is not session:
+                reason = f"{path}: run {run} has other numbers in a later commit"
+                skipped.append(SkippedFile(path=path, commit=commit, reason=reason))
+        sessions |= own
+        orders.append(_Order(commit, list(own)))
+    if latest is None:
+        return None, skipped
+    ordered = tuple(_with_epochs(_order_runs(orders[::-1]), sessions))
+    return FileHistory(latest=latest, sessions=ordered), skipped
 
 
-def _session(raw: msgspec.Raw, where: str) -> RecordedSession:
-    session = codec.decode(bytes(raw), RecordedSession, name=where)
+def _split_sessions(path: str, content: bytes | None) -> list[bytes]:
+    """Return the texts of the sessions in one version of a file. Raises InvalidFileError."""
+    if content is None:
+        raise InvalidFileError(f"{path}: this clone lacks it, or it is larger than 50 MiB")
+    file = codec.decode(content, _File, name=path)
+    layout.check_place(file.suite, file.workload, PurePosixPath(path))
+    if not file.sessions:
+        raise InvalidFileError(f"{path}: $.sessions: expected at least one, found none")
+    return list(map(bytes, file.sessions))
+
+
+def _decode_session(path: str, raw: bytes) -> RecordedSession:
+    where = f"{path}: $.sessions"
+    session = codec.decode(raw, RecordedSession, name=where)
     layout.check_session(session, where)
     return session
 

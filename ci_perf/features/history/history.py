@@ -5,12 +5,20 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
 
 import msgspec
 
+from ci_perf.api_types import Location, Notify, say_nothing
 from ci_perf.baselines import summaries
 from ci_perf.errors import CiPerfError, UsageError
-from ci_perf.features.history import badge, change_points, file_history, history_page
+from ci_perf.features.history import (
+    badge,
+    change_points,
+    file_history,
+    history_frame,
+    history_page,
+)
 from ci_perf.features.history.branch_history import (
     BranchHistory,
     HistorySession,
@@ -20,7 +28,7 @@ from ci_perf.features.history.branch_history import (
     WorkloadHistory,
 )
 from ci_perf.features.history.file_history import FileHistory, FirstCommitted
-from ci_perf.gate import Notify, compare
+from ci_perf.gate import arguments, compare
 from ci_perf.judging import trends
 from ci_perf.judging.trends import MetricHistory, Threshold
 from ci_perf.model import codec, metrics
@@ -29,25 +37,23 @@ from ci_perf.model.summary import Subject
 from ci_perf.system import files, git_log
 from ci_perf.system.git_log import Branch, EntryState, FileVersion
 
+if TYPE_CHECKING:
+    from ci_perf.report.frame import DataFrame
+
 # MACHINE/SUITE/WORKLOAD.json
 _PARTS = 3
 _PAGE, _DATA, _BADGE = "index.html", "history.json", "badge.svg"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HistoryOptions:
-    """What to read. ``names`` are workloads or families, ``machines`` folders; none means all.
+@dataclass(frozen=True, slots=True)
+class LoadedHistory:
+    """The history of a branch; ``document`` is the whole of it."""
 
-    ``repository_url`` is where people see the repository; "" takes the address of "origin".
-    """
+    document: BranchHistory
 
-    root: Path
-    baselines: Path
-    workloads: Path
-    names: tuple[str, ...] = ()
-    machines: tuple[str, ...] = ()
-    ref: str = "HEAD"
-    repository_url: str = ""
+    def to_frame(self) -> "DataFrame":
+        """Return a row per session and metric: its centre, and its lowest and highest launch."""
+        return history_frame.from_history(self.document)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,30 +72,45 @@ class _File:
         return PurePosixPath(self.path).stem
 
 
-def read(options: HistoryOptions, *, notify: Notify) -> BranchHistory:
-    """Read what the branch has had below the folder of the baselines, from git alone.
+def history(
+    *select: str,
+    ref: str = "HEAD",
+    root: Location | None = None,
+    baselines: Location = "baselines",
+    workloads: Location = "workloads",
+    machines: str | Iterable[str] = (),
+    repository_url: str = "",
+    notify: Notify | None = None,
+) -> LoadedHistory:
+    """Read every session that a branch has committed, from git alone; see `ci-perf history`.
 
-    Raises UsageError (no repository, no such branch, no such workload or machine, an address that
-    is not https) and CiPerfError.
+    The result has `.document`, the history, and `.to_frame()`, a row per session and metric.
+    `select` names workloads or families, `machines` folders of `baselines`; none means all.
+    `repository_url` is where people see the repository; "" takes the address of "origin". Raises
+    UsageError (no repository, no such branch, no such workload or machine, an address that is not
+    https) and CiPerfError.
     """
-    url = _address(options.repository_url)
-    branch = git_log.branch(options.root, options.ref)
-    folder = git_log.below(branch.top, options.baselines)
+    say = notify or say_nothing
+    url = _address(repository_url)
+    branch = git_log.branch(arguments.root_of(root), ref)
+    folder = git_log.below(branch.top, arguments.below(root, baselines))
     now = datetime.now(UTC)
     versions = list(git_log.versions(branch, folder, now))
     known, skipped = _files(versions)
     if not known:
         raise CiPerfError(
-            f"{options.ref}: expected commits that change {folder}, found none; next: "
+            f"{ref}: expected commits that change {folder}, found none; next: "
             "`ci-perf accept run.json`, then commit the files"
         )
     commits = {version.commit.id: version.commit for version in reversed(versions)}
-    readable = list(_read_files(branch, _select_files(known, options), skipped))
+    selected = _select_files(known, ref, select, arguments.names_of(machines))
+    readable = list(_read_files(branch, selected, skipped))
     _check_readable(readable, skipped)
     split = change_points.places if change_points.is_known() else None
     if split is None:
-        notify(f"no change points: ruptures is not installed; next: {change_points.INSTALL}")
-    return BranchHistory(
+        say(f"no change points: ruptures is not installed; next: {change_points.INSTALL}")
+    rules = arguments.below(root, workloads)
+    document = BranchHistory(
         ref=branch.ref,
         commit=branch.commit,
         read_at=git_log.utc(now),
@@ -97,9 +118,10 @@ def read(options: HistoryOptions, *, notify: Notify) -> BranchHistory:
         repository_url=url or branch.address,
         has_change_points=split is not None,
         commits=tuple(commits.values()),
-        workloads=tuple(_histories(readable, commits, options, split, notify)),
+        workloads=tuple(_histories(readable, commits, rules, split, say)),
         skipped=tuple(skipped),
     )
+    return LoadedHistory(document)
 
 
 def check_folder(folder: Path) -> None:
@@ -142,23 +164,24 @@ def _files(versions: Iterable[FileVersion]) -> tuple[list[_File], list[SkippedFi
     return [_File(path, of_path[path]) for path in sorted(of_path)], skipped
 
 
-def _select_files(known: Sequence[_File], options: HistoryOptions) -> list[_File]:
+def _select_files(
+    known: Sequence[_File], ref: str, names: tuple[str, ...], machines: tuple[str, ...]
+) -> list[_File]:
     """Return the files that were asked for. Raises UsageError for a name that none has."""
     workloads = sorted({file.workload for file in known})
-    machines = sorted({file.machine for file in known})
-    for name in options.names:
+    folders = sorted({file.machine for file in known})
+    for name in names:
         if not any(is_selected(workload, (name,)) for workload in workloads):
             hint = codec.did_you_mean(name, workloads)
-            raise UsageError(f"{options.ref}: has no baseline of a workload {name!r}; {hint}")
-    for name in options.machines:
-        if name not in machines:
-            hint = codec.did_you_mean(name, machines)
-            raise UsageError(f"--machines: {options.ref} has no baselines of {name!r}; {hint}")
+            raise UsageError(f"{ref}: has no baseline of a workload {name!r}; {hint}")
+    for name in machines:
+        if name not in folders:
+            hint = codec.did_you_mean(name, folders)
+            raise UsageError(f"--machines: {ref} has no baselines of {name!r}; {hint}")
     return [
         file
         for file in known
-        if is_selected(file.workload, options.names)
-        and (not options.machines or file.machine in options.machines)
+        if is_selected(file.workload, names) and (not machines or file.machine in machines)
     ]
 
 
@@ -204,7 +227,7 @@ def _check_readable(readable: Sequence[_Read], skipped: Sequence[SkippedFile]) -
 def _histories(
     readable: Iterable[_Read],
     commits: Iterable[str],
-    options: HistoryOptions,
+    workloads: Path,
     split: trends.Split | None,
     notify: Notify,
 ) -> Iterator[WorkloadHistory]:
@@ -213,7 +236,7 @@ def _histories(
     ordered = sorted(readable, key=_machine_and_suite)
     for (_, suite), group in itertools.groupby(ordered, key=_machine_and_suite):
         if suite not in rules:
-            rules[suite] = compare.rules(options.workloads, suite, notify=notify)
+            rules[suite] = compare.rules(workloads, suite, notify=notify)
         describer = _Describer(places, trends.find_thresholds(rules[suite].limits), split)
         yield from describer.histories(list(group))
 

@@ -16,7 +16,7 @@ FEATURE = Feature(
         ),
     },
     functions={
-        "judge": "ci_perf.features.interchange.api:judge",
-        "load": "ci_perf.features.interchange.api:load",
+        "judge": "ci_perf.features.interchange.judge:judge",
+        "load": "ci_perf.features.interchange.notebook:load",
     },
 )

@@ -1,14 +1,15 @@
-"""Judge samples of any harness, or files that a harness wrote."""
+"""`ci_perf.judge`: judge samples of any harness, or files that a harness wrote."""
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from ci_perf.api_types import Location, Notify, say_nothing
 from ci_perf.errors import InvalidFileError, UsageError
 from ci_perf.features.interchange import importers
-from ci_perf.gate import Notify
-from ci_perf.judging import samples
+from ci_perf.features.interchange.importers import Merged
+from ci_perf.gate import arguments, check_fail_on
+from ci_perf.judging import samples as judging
 from ci_perf.model.comparison import Comparison
 from ci_perf.model.samples import Samples
 from ci_perf.model.suite import FailOn
@@ -18,84 +19,77 @@ from ci_perf.system import files
 _NAMED = 3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HarnessFiles:
-    """What a harness wrote: files of the base, of the head, and of pairs that took turns.
-
-    ``tool`` is one of `importers.find_tools`, or `None` without any files.
-    """
-
-    tool: str | None = None
-    base: tuple[Path, ...] = ()
-    head: tuple[Path, ...] = ()
-    pairs: tuple[tuple[Path, Path], ...] = ()
-
-
 def judge(
-    sources: Sequence[Samples | Path],
-    harness: HarnessFiles,
-    *,
-    limit: float | None,
-    fail_on: FailOn,
-    notify: Notify,
+    *samples: Samples | Location,
+    tool: str | None = None,
+    base: Location | Sequence[Location] = (),
+    head: Location | Sequence[Location] = (),
+    pairs: Sequence[tuple[Location, Location]] = (),
+    limit: float | None = None,
+    fail_on: FailOn = "proven",
+    notify: Notify | None = None,
 ) -> Comparison:
-    """Judge samples, or files of them; or what a harness wrote instead, all files together.
+    """Judge samples that any harness has recorded; see `ci-perf judge`.
 
-    Raises InvalidFileError and UsageError.
+    `samples` are documents of our own format, or files of them. With `tool` (such as "pyperf"),
+    `base`, `head` and `pairs` are files that this harness wrote instead. Give all files of a change
+    in one call: the chance of a false alarm, 5 %, is shared within a call. `limit` is the loss of a
+    time that must not pass unseen, as a share. Raises InvalidFileError and UsageError.
     """
-    if harness.tool is not None:
-        _check(harness.tool, sources, harness)
-        return _judge_harness(harness.tool, harness, limit=limit, fail_on=fail_on, notify=notify)
-    if harness.base or harness.head or harness.pairs:
-        raise UsageError("--base, --head, --pair: expected --from TOOL, which says who wrote them")
-    if not sources:
-        raise UsageError("expected SAMPLES, or --from TOOL; see `ci-perf judge --help`")
-    named = [_read_samples(source, number) for number, source in enumerate(sources, 1)]
-    label = _label([name for name, _ in named])
-    return samples.judge(
-        importers.join(named), base=label, head=label, limit=limit, fail_on=fail_on
-    )
-
-
-def _judge_harness(
-    tool: str, harness: HarnessFiles, *, limit: float | None, fail_on: FailOn, notify: Notify
-) -> Comparison:
-    read = functools.partial(importers.read, tool)
-    try:
-        merged = importers.merge(
-            list(map(read, harness.base)),
-            list(map(read, harness.head)),
-            [(read(old), read(new)) for old, new in harness.pairs],
+    check_fail_on(fail_on)
+    if limit is not None and not 0 < limit <= 1:
+        raise UsageError(f"limit: expected a share above 0 and at most 1, found {limit!r}")
+    of_base, of_head = arguments.paths_of(base), arguments.paths_of(head)
+    of_pairs = [(Path(old), Path(new)) for old, new in pairs]
+    if tool is None:
+        if of_base or of_head or of_pairs:
+            raise UsageError("--base, --head, --pair: expected --from TOOL, which wrote them")
+        if not samples:
+            raise UsageError("expected SAMPLES, or --from TOOL; see `ci-perf judge --help`")
+        named = [_read_samples(source, number) for number, source in enumerate(samples, 1)]
+        label = _label([name for name, _ in named])
+        joined = importers.join(named)
+        return judging.judge(joined, base=label, head=label, limit=limit, fail_on=fail_on)
+    if tool not in (known := importers.find_tools()):
+        raise UsageError(f"--from: expected one of {', '.join(known)}, found {tool!r}")
+    if samples or bool(of_base) != bool(of_head) or not (of_head or of_pairs):
+        raise UsageError(
+            f"--from {tool}: expected --base FILE and --head FILE, or --pair BASE HEAD, or "
+            "all three, and no SAMPLES"
         )
-    except InvalidFileError as error:
-        raise InvalidFileError(f"--from {tool}: {error}") from None
+    merged = _read_harness(tool, of_base, of_head, of_pairs)
     for benchmark in merged.left_out:
-        notify(f"{benchmark.document}: {benchmark.benchmark}: left out: {benchmark.reason}")
-    return samples.judge(
+        (notify or say_nothing)(
+            f"{benchmark.document}: {benchmark.benchmark}: left out: {benchmark.reason}"
+        )
+    return judging.judge(
         merged.samples,
         failed=merged.failed,
-        base=_label([*harness.base, *(old for old, _ in harness.pairs)]),
-        head=_label([*harness.head, *(new for _, new in harness.pairs)]),
+        base=_label([*of_base, *(old for old, _ in of_pairs)]),
+        head=_label([*of_head, *(new for _, new in of_pairs)]),
         limit=limit,
         fail_on=fail_on,
     )
 
 
-def _check(tool: str, sources: Sequence[Samples | Path], harness: HarnessFiles) -> None:
-    if tool not in (known := importers.find_tools()):
-        raise UsageError(f"--from: expected one of {', '.join(known)}, found {tool!r}")
-    has_one_side = bool(harness.base) != bool(harness.head)
-    if sources or has_one_side or not (harness.head or harness.pairs):
-        raise UsageError(
-            f"--from {tool}: expected --base FILE and --head FILE, or --pair BASE HEAD, or "
-            "all three, and no SAMPLES"
+def _read_harness(
+    tool: str, base: Sequence[Path], head: Sequence[Path], pairs: Sequence[tuple[Path, Path]]
+) -> Merged:
+    read = functools.partial(importers.read, tool)
+    try:
+        return importers.merge(
+            list(map(read, base)),
+            list(map(read, head)),
+            [(read(old), read(new)) for old, new in pairs],
         )
+    except InvalidFileError as error:
+        raise InvalidFileError(f"--from {tool}: {error}") from None
 
 
-def _read_samples(source: Samples | Path, number: int) -> tuple[str, Samples]:
+def _read_samples(source: Samples | Location, number: int) -> tuple[str, Samples]:
     if isinstance(source, Samples):
         return f"samples {number}", source
-    return str(source), files.read(source, Samples)
+    return str(source), files.read(Path(source), Samples)
 
 
 def _label(names: Sequence[Path | str]) -> str:

@@ -43,7 +43,6 @@ def a_bisection(*commits, outcome="found", **more):
         duration_s=754.0,
         budget_s=7200.0,
         sessions=4,
-        rounds=1,
         machine=CPU,
         low=more.pop("low", 2),
         high=more.pop("high", 3),

@@ -57,8 +57,11 @@ def bisected(repository, answers, *, launched=None, good="c0", bad="c8", select=
     measuring = MeasureOptions(
         root=repository.root, select=(select,), explain_s=0.0, **more.pop("measuring", {})
     )
-    return bisect.bisect(
-        bisect.BisectOptions(measuring=measuring, good=good, bad=bad, **more),
+    return bisect.search(
+        measuring,
+        good,
+        bad,
+        **more,
         notify=lambda _line: None,
         listener=Listener,
         sessions=sessions(answers | {"commits": commits}, [] if launched is None else launched),
@@ -72,11 +75,10 @@ def line(culprit, **more):
 
 
 @pytest.mark.parametrize("culprit", [1, 4, LAST])
-@pytest.mark.parametrize("at_once", [1, 7])
-def test_the_culprit_is_found_and_its_parent_shows_it(repository, culprit, at_once):
+def test_the_culprit_is_found_and_its_parent_shows_it(repository, culprit):
     launched = []
 
-    answer = bisected(repository, line(culprit), launched=launched, at_once=at_once)
+    answer = bisected(repository, line(culprit), launched=launched)
 
     assert (answer.outcome, answer.ended) == ("found", "decided")
     assert answer.commits[answer.high].commit.id == repository.ask("rev-parse", f"c{culprit}")
@@ -174,7 +176,6 @@ def test_what_is_worse_by_another_metric_is_looked_for_by_name(repository):
     ("asked", "said"),
     [
         ({"select": "nope"}, "nope: expected a workload of smoke at c8; name one of w, v.two"),
-        ({"at_once": 0}, "--at-once: expected 1 or more, found 0"),
         ({"good": "c8", "bad": "c0"}, "the other way round"),
     ],
 )

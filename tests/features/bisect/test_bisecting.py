@@ -23,37 +23,24 @@ UNDECIDED, FAILED = CommitAnswer.UNDECIDED, CommitAnswer.FAILED
 LIMITS = Limits(default=default_limits())
 
 
-def searched(last, culprit, at_once, *, silent=frozenset(), drops=False):
+def searched(last, culprit, *, silent=frozenset()):
     """Search with answers that are right, but for those that nobody can give."""
-    search, rounds = Search(last), 0
-    while positions := bisecting.next_positions(search, at_once):
-        rounds += 1
-        assert len(positions) == len(set(positions)) <= at_once
-        assert set(positions) <= set(search.open)
-        for at in positions:
-            if drops and at not in search.open:
-                continue
-            answer = UNDECIDED if at in silent else BAD if at >= culprit else GOOD
-            search = search.with_answer(at, answer)
-    return search, rounds
-
-
-@pytest.mark.parametrize("culprit", range(1, 101))
-def test_a_hundred_commits_seven_at_once_take_three_rounds(culprit):
-    search, rounds = searched(100, culprit, 7)
-
-    assert search.range == Range(culprit - 1, culprit)
-    assert rounds <= 3
+    search, sessions = Search(last), 0
+    while (at := bisecting.next_position(search)) is not None:
+        sessions += 1
+        assert at in search.open
+        answer = UNDECIDED if at in silent else BAD if at >= culprit else GOOD
+        search = search.with_answer(at, answer)
+    return search, sessions
 
 
 @given(st.data())
 def test_the_culprit_stays_in_the_range_whatever_cannot_be_measured(data):
     last = data.draw(st.integers(1, 200))
     culprit = data.draw(st.integers(1, last))
-    at_once = data.draw(st.integers(1, 20))
     silent = data.draw(st.sets(st.integers(1, max(1, last - 1))))
 
-    search, _ = searched(last, culprit, at_once, silent=silent, drops=data.draw(st.booleans()))
+    search, _ = searched(last, culprit, silent=silent)
 
     left = search.range
     assert left.low < culprit <= left.high
@@ -61,24 +48,22 @@ def test_the_culprit_stays_in_the_range_whatever_cannot_be_measured(data):
     assert set(range(left.low + 1, left.high)) <= silent
 
 
-@given(st.integers(1, 2000), st.integers(1, 30), st.data())
-def test_rounds_are_as_few_as_their_answers_allow(last, at_once, data):
-    search, rounds = searched(last, data.draw(st.integers(1, last)), at_once)
+@given(st.integers(1, 2000), st.data())
+def test_sessions_are_as_few_as_their_answers_allow(last, data):
+    search, sessions = searched(last, data.draw(st.integers(1, last)))
 
     assert search.range.is_one
-    assert rounds <= math.ceil(math.log(last, at_once + 1) + 1e-9)
+    assert sessions <= math.ceil(math.log2(last))
 
 
-def test_one_machine_measures_the_middle_first_and_leaves_out_what_is_decided():
+def test_the_middle_is_measured_first_and_what_nobody_can_say_is_left():
     search = Search(8)
-    positions = bisecting.next_positions(search, 7)
-
-    assert positions == (1, 2, 3, 4, 5, 6, 7)
-    assert bisecting.most_useful(search, positions) == 4
+    assert bisecting.next_position(search) == 4
     search = search.with_answer(4, BAD)
-    assert bisecting.most_useful(search, positions) == 2
+    assert bisecting.next_position(search) == 2
     search = search.with_answer(2, GOOD).with_answer(3, UNDECIDED)
-    assert bisecting.most_useful(search, positions) is None
+
+    assert bisecting.next_position(search) is None
     assert search.range == Range(2, 4)
 
 
@@ -86,20 +71,6 @@ def test_a_line_that_went_bad_twice_is_searched_where_it_went_bad_last():
     search = Search(10).with_answer(2, BAD).with_answer(5, GOOD)
 
     assert search.range == Range(5, 10)
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        lambda: Search(0),
-        lambda: Search(5).with_answer(5, GOOD),
-        lambda: Search(5).with_answer(0, BAD),
-        lambda: bisecting.next_positions(Search(5), 0),
-    ],
-)
-def test_what_is_no_line_and_no_place_of_it_is_refused(wrong):
-    with pytest.raises(ValueError, match="expected"):
-        wrong()
 
 
 def test_the_time_of_a_step_is_looked_for_before_what_else_is_worse():
@@ -147,7 +118,7 @@ def test_a_metric_without_a_row_has_no_answer():
 
 
 def test_simulated_lines_are_right_where_the_effect_is_three_spreads():
-    ends = bisection.simulate(300, 100, 7, 1 / 3, drops=False)
+    ends = bisection.simulate(300, 100, 1 / 3)
 
     assert sum(end.right for end in ends) >= 297
-    assert max(end.rounds for end in ends) <= 4
+    assert max(end.sessions for end in ends) <= 10

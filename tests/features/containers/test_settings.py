@@ -132,12 +132,6 @@ def test_folders_are_named_in_full_and_have_to_exist(tmp_path, monkeypatch):
         ("cpus=3-", "--container cpus: expected numbers of cores"),
         ("cpus=0 --privileged", "--container cpus: expected numbers of cores"),
         ("data=nowhere", "--container data="),
-        ("ulimit=memlock", "--container ulimit: expected NAME=SOFT"),
-        ("ulimit==1", "--container ulimit: expected NAME=SOFT"),
-        ("ulimit=memlock=all", "--container ulimit: expected NAME=SOFT"),
-        ("ulimit=nofile=1:2:3", "--container ulimit: expected NAME=SOFT"),
-        ("ulimit=core=1 --privileged", "--container ulimit: expected NAME=SOFT"),
-        ("ulimit=bogus=1", "--container ulimit: expected NAME=SOFT"),
     ],
 )
 def test_a_value_that_fits_no_container_is_refused_by_its_key(pair, said):

@@ -3,9 +3,9 @@
 import pytest
 
 from ci_perf.features.explain import causes
-from ci_perf.features.explain.model import ProfiledPair, ProfiledPairs
+from ci_perf.features.explain.model import ProfiledPair, ProfiledPairs, Varying
 from tests.features.explain.cause_rows import explained, left, shown, step
-from tests.features.explain.step_profiles import a_called, a_callee, a_use
+from tests.features.explain.step_profiles import a_called, a_callee, a_function, a_use
 
 ONE, THREE = (1.0,), (1.0, 1.004, 0.997)
 DUMPS = a_callee("json.dumps", 2, 8e-3)
@@ -87,7 +87,7 @@ def test_what_is_named_and_what_it_takes(base, head, kind, named, added_s):
 
 
 def test_a_call_that_varies_is_no_evidence():
-    base = calling(varies=("json.dumps in log (src/net.py)",))
+    base = calling(varies=(Varying(operator="json.dumps", caller=a_function("log")),))
     explanation = explained(base, calling(DUMPS), wander=ONE)
 
     assert (shown(explanation), left(explanation)) == ([], [])

@@ -16,12 +16,13 @@ from ci_perf.features.explain.model import (
     ProfiledPair,
     ProfiledPairs,
     StepProfile,
+    Varying,
 )
 from ci_perf.model import codec, metrics
 from ci_perf.model.comparison import Change, Comparison, Verdict
 from ci_perf.report import html, markdown, terminal
 from tests.comparisons import a_change, a_comparison, an_uncompared
-from tests.features.explain.step_profiles import a_step, a_use, both
+from tests.features.explain.step_profiles import a_function, a_step, a_use, both
 from tests.histories import a_head, in_turns, judged, pairs, row_of
 
 MM = a_use("aten::mm")
@@ -204,24 +205,27 @@ def test_equal_steps_have_no_cause_and_no_trouble():
 
 
 @pytest.mark.parametrize(
-    ("entry", "left"),
+    ("varying", "left"),
     [
-        ("aten::sin in Net.forward (src/net.py)", ["other"]),
-        ("aten::sin in Net.forward (src/other.py)", ["Net.forward", "other"]),
-        ("aten::sin", ["Net.forward", "other"]),
-        ("calls of Net.forward (src/net.py)", ["Net.forward", "other"]),
+        (Varying(operator="aten::sin", caller=a_function()), ["other"]),
+        (
+            Varying(operator="aten::sin", caller=a_function(file="src/other.py")),
+            ["Net.forward", "other"],
+        ),
+        (Varying(operator="aten::sin"), ["Net.forward", "other"]),
+        (Varying(caller=a_function()), ["Net.forward", "other"]),
     ],
 )
-def test_what_varies_on_either_side_is_no_evidence(entry, left):
+def test_what_varies_on_either_side_is_no_evidence(varying, left):
     head = a_step(MM, a_use("aten::sin"), a_use("aten::sin", function="other"))
-    explanation = explained(a_step(MM, varies=(entry,)), head)
+    explanation = explained(a_step(MM, varies=(varying,)), head)
 
     assert sorted(places(explanation)) == left
     assert explanation.varying == 1
 
 
 def test_calls_that_vary_are_no_evidence():
-    base = a_step(MM, functions={"f": 1}, varies=("calls of g (src/net.py)",))
+    base = a_step(MM, functions={"f": 1}, varies=(Varying(caller=a_function("g")),))
 
     assert explained(base, a_step(MM, functions={"f": 1, "g": 4})).causes == ()
 
@@ -233,7 +237,6 @@ def test_calls_that_vary_are_no_evidence():
         (both(StepProfile(steps=0), a_step(MM)), "no step of the base was counted"),
         (both(a_step(MM), StepProfile(steps=0, absent="RuntimeError: boom")), "head: RuntimeErr"),
         (both(a_step(MM), a_step(cut=7)), "a step of the head does too many different things: 7"),
-        (both(a_step(MM, varies=("and 12 more",)), a_step()), "too much differs from one step"),
     ],
 )
 def test_a_side_without_all_counts_invents_no_cause(sides, said):
@@ -292,7 +295,7 @@ def test_a_run_brings_its_explanation_and_it_changes_no_verdict(ratio):
 # --- whatever a fork sends
 
 texts = st.text(max_size=40) | st.sampled_from(
-    ["aten::mm", "\x1b[2J", "::error::", "|`<", "a" * 9_000, "calls of f (x)"]
+    ["aten::mm", "\x1b[2J", "::error::", "|`<", "a" * 200]
 )
 seconds = st.sampled_from([0.0, 5e-324, 1e-9, 1e-3, 1e9]) | st.floats(0, 1e9)
 lines = st.integers(0, 2**63 - 1)
@@ -328,7 +331,7 @@ steps = st.builds(
     operators=some(uses, 12),
     functions=some(called, 8),
     step_s=st.none() | seconds,
-    varies=some(texts, 3),
+    varies=some(hostile(Varying, **anywhere), 3),
     cut=st.sampled_from([0, 0, 0, 2**60]),
     absent=st.sampled_from(["", "", "", "\x1b]"]),
 )
@@ -365,7 +368,7 @@ def test_any_counts_are_explained_encoded_and_shown(counted, verdict, metric):
 def test_the_most_that_a_run_may_hold_is_explained_in_a_moment():
     def side(number):
         uses = [a_use(f"op{i}", function=f"{number} f{i % 50}") for i in range(500)]
-        return a_step(*uses, varies=tuple(f"x{i}" for i in range(100)))
+        return a_step(*uses, varies=tuple(Varying(operator=f"x{i}") for i in range(100)))
 
     explanation = explained(side(0), side(1))
 

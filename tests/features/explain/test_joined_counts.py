@@ -4,10 +4,10 @@ from collections import Counter
 
 import pytest
 
-from ci_perf.features.explain.model import MOST_OPERATORS, AuthorFunction
+from ci_perf.features.explain.model import MOST_OPERATORS, NAME_CHARS, AuthorFunction, Varying
 from ci_perf.features.explain.worker.functions import Name, Node
 from ci_perf.features.explain.worker.operators import Operation
-from ci_perf.features.explain.worker.origins import NAME_CHARS, AuthorCode, shown
+from ci_perf.features.explain.worker.origins import AuthorCode, shown
 from ci_perf.features.explain.worker.passes import join_counts
 
 FORWARD = AuthorFunction(file="model.py", function="Net.forward", line=7)
@@ -44,7 +44,7 @@ def test_an_operator_that_varies_in_one_way_is_not_counted_in_any():
     counts = joined([a_step(a=1, b=2), a_step(a=1, c=2)])
 
     assert counts.operators == ()
-    assert counts.varies == ("aten::mm in Net.forward (model.py)",)
+    assert counts.varies == (Varying(operator="aten::mm", caller=FORWARD),)
 
 
 def test_functions_and_calls_of_libraries_that_vary_are_named():
@@ -56,12 +56,12 @@ def test_functions_and_calls_of_libraries_that_vary_are_named():
         2,
         [("len", 3)],
     )
-    assert counts.varies == ("abs in Net.forward (model.py)",)
+    assert counts.varies == (Varying(operator="abs", caller=FORWARD),)
     counts = joined(empty, [(1, {}), (2, {})])
-    assert (counts.functions, counts.varies) == ((), ("calls of Net.forward (model.py)",))
+    assert (counts.functions, counts.varies) == ((), (Varying(caller=FORWARD),))
 
 
-def test_a_step_that_varies_everywhere_says_so_in_a_hundred_lines():
+def test_a_step_that_varies_everywhere_is_cut():
     steps = [
         Counter(an_operation(f"custom::op{line:03}", number, None) for line in range(300))
         for number in "12"
@@ -69,9 +69,11 @@ def test_a_step_that_varies_everywhere_says_so_in_a_hundred_lines():
 
     counts = joined(steps)
 
-    assert counts.varies[:2] == ("custom::op000", "custom::op001")
-    assert len(counts.varies) == 101
-    assert counts.varies[-1] == "and 200 more"
+    assert counts.varies[:2] == (
+        Varying(operator="custom::op000"),
+        Varying(operator="custom::op001"),
+    )
+    assert (len(counts.varies), counts.cut) == (100, 200)
 
 
 def test_of_too_many_operators_the_most_called_are_kept_and_the_rest_is_counted():

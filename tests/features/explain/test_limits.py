@@ -5,6 +5,7 @@ from typing import get_args
 import msgspec
 import pytest
 
+from ci_perf.errors import InvalidFileError
 from ci_perf.features.explain import causes, report
 from ci_perf.features.explain.limits import find_growth, find_limits
 from ci_perf.features.explain.model import (
@@ -17,6 +18,7 @@ from ci_perf.features.explain.model import (
     ProfiledPair,
     StepProfile,
 )
+from ci_perf.model import codec
 from tests.features.explain.step_profiles import a_function, a_use, both
 
 
@@ -271,21 +273,11 @@ def test_a_check_says_that_the_profiler_was_refused_the_gpu(count):
     assert "What limits a step is not known: CUPTI_ERROR_INSUFFICIENT_PRIVILEGES." in "".join(note)
 
 
-def test_long_names_of_measured_code_are_cut():
-    long = "x" * 9_000
-    use = FunctionUse(function=a_function(long), calls=1, own_s=1.0)
-    device = DeviceTimes(
-        span_s=1.0,
-        busy_s=0.5,
-        work=1,
-        idle=(DeviceIdle(reason="outside", idle_s=0.5, operator=long, call=long),),
-    )
+def test_longer_names_than_a_launch_writes_are_refused():
+    use = FunctionUse(function=a_function("x" * 201), calls=1)
 
-    (limit,) = find_limits(StepProfile(steps=2, functions=(use,), device=device)).limits
-
-    assert limit.place is not None
-    names = (limit.place.function, limit.operator, limit.call)
-    assert max(map(len, names)) == 200
+    with pytest.raises(InvalidFileError, match=r"functions\[0\]"):
+        codec.decode(codec.encode(StepProfile(steps=2, functions=(use,))), StepProfile, name="it")
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from ci_perf import session
-from ci_perf.features.explain.model import StepProfile
+from ci_perf.features.explain.model import StepProfile, Varying
 from ci_perf.model.comparison import Verdict
 from ci_perf.model.process import NO_RESULT_IN_TIME, Phase
 from ci_perf.model.task import TaskFailure
@@ -163,8 +163,7 @@ def test_a_launch_that_fails_leaves_a_sentence_and_the_run_as_it_was(explained, 
 
 
 def test_a_profile_of_ten_megabytes_is_refused(explained):
-    name = "x" * 1_000
-    huge = StepProfile(steps=2, varies=(name,) * 10_000)
+    huge = StepProfile(steps=2, varies=(Varying(operator="x" * 1_000),) * 10_000)
 
     def answer(_side, task):
         return huge if task.profile else None

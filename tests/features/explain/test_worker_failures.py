@@ -5,8 +5,9 @@ import time
 import pytest
 import torch
 
+from ci_perf.features.explain.model import NAME_CHARS
 from ci_perf.features.explain.worker import operators
-from ci_perf.features.explain.worker.origins import NAME_CHARS, AuthorCode
+from ci_perf.features.explain.worker.origins import AuthorCode
 from ci_perf.features.explain.worker.passes import Passes
 from ci_perf.measuring.device import CpuDevice
 from ci_perf.measuring.distributed import Solo

@@ -6,7 +6,6 @@ import pytest
 from ci_perf.baselines import accept, layout
 from ci_perf.errors import UsageError
 from ci_perf.features.fleet import fleet
-from ci_perf.features.fleet.fleet import MergeOptions, PlanOptions
 from ci_perf.gate.options import MeasureOptions
 from ci_perf.judging import compare, summarise
 from ci_perf.model.run import Tool
@@ -35,14 +34,8 @@ def root(tmp_path):
     return git.root
 
 
-def options(root, **more):
-    return PlanOptions(
-        root=root, workloads=root / "workloads", baselines=root / "baselines", **more
-    )
-
-
-def planned(root, **more):
-    return fleet.plan(options(root, **more))
+def planned(root, *select, **more):
+    return fleet.plan(select, root=root, **more)
 
 
 def recorded(root, launches_s, **machine):
@@ -85,7 +78,7 @@ def test_sessions_that_know_no_length_are_left_out(root):
 
 
 def test_selected_workloads_alone_are_planned(root):
-    plan = planned(root, units=2, select=("a", "c"))
+    plan = planned(root, "a", "c", units=2)
 
     assert parts(plan) == [("a",), ("c",)]
     assert plan.selection == ("a", "c")
@@ -98,7 +91,7 @@ def test_the_same_commit_gives_the_same_plan(root):
 
 
 def test_each_class_measures_the_whole_suite(root):
-    plan = planned(root, units=2, machine_classes=("h100", "l4"))
+    plan = planned(root, units=2, machine_class=("h100", "l4"))
 
     assert [unit.id for unit in plan.units] == [
         "h100-1-of-2",
@@ -109,7 +102,7 @@ def test_each_class_measures_the_whole_suite(root):
 
 
 def test_a_unit_says_which_workloads_and_against_what(root):
-    plan = planned(root, units=1, select=("b",), against="main")
+    plan = planned(root, "b", units=1, against="main")
 
     narrowed = fleet.narrow_options(MeasureOptions(root=root), plan, "1-of-1")
 
@@ -158,9 +151,7 @@ def test_a_file_of_one_node_that_cannot_be_read_does_not_take_the_others_with_it
     (tmp_path / "runs/shard-2-of-2/run.json").write_text('{"type": "run"')
     told = []
 
-    merged = fleet.merge(
-        MergeOptions(runs=(tmp_path / "runs",), plan=tmp_path / "plan.json"), notify=told.append
-    )[None]
+    merged = fleet.merge(tmp_path / "runs", plan=tmp_path / "plan.json", notify=told.append)[None]
 
     assert [each.workload for each in merged.measured] == ["a"]
     assert [each.workload for each in merged.failed] == ["b"]

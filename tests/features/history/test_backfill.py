@@ -49,15 +49,17 @@ def sessions(repository, answers):
             workloads = answer if isinstance(answer, tuple) else (answer,)
             return a_run(*workloads, commit=commit, id=f"run-{name}")
 
-    return Recorded
+    return Recorded(print, Listener)
 
 
 def filled(repository, commits="c0..c4", answers=None, *, every=1):
     measuring = MeasureOptions(root=repository.root, baselines=repository.root / "baselines")
-    return backfill.backfill(
-        backfill.BackfillOptions(measuring=measuring, commits=commits, every=every),
-        notify=lambda _line: None,
-        listener=Listener,
+    return backfill.fill(
+        measuring,
+        commits,
+        every=every,
+        force=False,
+        notify=print,
         sessions=sessions(repository, answers or {}),
     )
 

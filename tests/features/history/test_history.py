@@ -6,7 +6,6 @@ import ci_perf
 from ci_perf.errors import CiPerfError, UsageError
 from ci_perf.features.history import history
 from ci_perf.features.history.branch_history import BranchHistory
-from ci_perf.features.history.history import HistoryOptions
 from ci_perf.model import codec
 from ci_perf.model.commit import MOST_DAYS
 from ci_perf.system import files
@@ -21,13 +20,9 @@ def branch(tmp_path):
 
 
 def read(branch, said=None, **more):
-    options = HistoryOptions(
-        root=branch.root,
-        baselines=branch.root / "baselines",
-        workloads=branch.root / "workloads",
-        **more,
-    )
-    return history.read(options, notify=(said if said is not None else []).append)
+    notify = (said if said is not None else []).append
+    names = more.pop("names", ())
+    return history.history(*names, root=branch.root, notify=notify, **more).document
 
 
 def days(number, *, moved_at=math.inf, epochs=None):
@@ -231,9 +226,8 @@ def test_no_repository_no_branch_no_commit_and_no_baselines_are_said(branch, tmp
         read(branch, ref="--all")
     with pytest.raises(UsageError, match="expected a git repository"):
         read(branches.Branch(tmp_path))
-    outside = HistoryOptions(root=branch.root, baselines=tmp_path / "b", workloads=tmp_path)
     with pytest.raises(UsageError, match="found one outside"):
-        history.read(outside, notify=print)
+        read(branch, baselines=tmp_path / "b")
 
 
 def test_a_folder_holds_the_page_the_data_and_a_badge(branch, tmp_path):

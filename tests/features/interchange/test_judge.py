@@ -1,29 +1,26 @@
 """Which files of a harness belong together."""
 
-from pathlib import Path
-
 import pytest
 
 import ci_perf
 from ci_perf.errors import InvalidFileError, UsageError
-from ci_perf.features.interchange.judge import HarnessFiles, judge
 
 
 @pytest.mark.parametrize(
     ("harness", "said"),
     [
-        (HarnessFiles(), "expected SAMPLES, or --from TOOL"),
-        (HarnessFiles(head=(Path("new.json"),)), "expected --from TOOL, which says who wrote them"),
-        (HarnessFiles(tool="nose"), "--from: expected one of aiperf, asv"),
+        ({}, "expected SAMPLES, or --from TOOL"),
+        ({"head": "new.json"}, "expected --from TOOL, which wrote them"),
+        ({"tool": "nose"}, "--from: expected one of aiperf, asv"),
         (
-            HarnessFiles(tool="pyperf", head=(Path("new.json"),)),
+            {"tool": "pyperf", "head": "new.json"},
             "expected --base FILE and --head FILE",
         ),
     ],
 )
 def test_files_that_do_not_belong_together_are_refused(harness, said):
     with pytest.raises(UsageError, match=said):
-        judge([], harness, limit=None, fail_on="proven", notify=print)
+        ci_perf.judge(**harness)
 
 
 @pytest.mark.parametrize("limit", [0.0, -0.01, 1.5, float("nan")])

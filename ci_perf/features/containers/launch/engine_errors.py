@@ -1,37 +1,30 @@
 """What an engine says when it refuses, in one sentence with the next step. Pure."""
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ci_perf.model.container import EngineName
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Pattern:
+class _Pattern(NamedTuple):
     """Words of engines, what they mean, and the next step."""
 
-    pattern: re.Pattern[str]
+    pattern: str
     meaning: str
     next_step: str
-
-
-def _pattern(pattern: str, meaning: str, next_step: str) -> _Pattern:
-    return _Pattern(
-        pattern=re.compile(pattern, re.IGNORECASE), meaning=meaning, next_step=next_step
-    )
 
 
 # The first that matches counts: a daemon that does not answer before an image that it cannot have,
 # a full disk before the mount that it has broken. Docker 20.10 and 28.2 and Podman 4.3 say so; of
 # Docker 29 and the hooks of NVIDIA's toolkit the words were read in their issues.
 _PATTERNS = (
-    _pattern(
+    _Pattern(
         r"permission denied while trying to connect to the docker",
         "the daemon does not let this user in",
         "let the runner's user in (`sudo usermod -aG docker USER`, then log in again: this group "
         "is as good as root), or use rootless docker or podman",
     ),
-    _pattern(
+    _Pattern(
         r"cannot connect to (the docker daemon|podman)|failed to connect to the docker api"
         r"|unknown server OS|unable to resolve docker endpoint|error during connect"
         r"|client version \S+ is too (new|old)",
@@ -39,13 +32,13 @@ _PATTERNS = (
         "start it (`sudo systemctl start docker`), or correct or unset DOCKER_HOST and "
         "DOCKER_CONTEXT (`docker context ls`)",
     ),
-    _pattern(
+    _Pattern(
         r"no space left on device|disk quota exceeded",
         "the disk of the engine is full",
         "make room where it keeps images (`{engine} system df` says for what, `{engine} system "
         "prune` removes what nobody uses)",
     ),
-    _pattern(
+    _Pattern(
         r"nvidia-container-(cli|runtime)|could not select device driver|nvidia\.com/gpu"
         r"|CDI (device|host device)|vendor from CDI|runtime .*\bnvidia\b",
         "the engine gives this container no GPU",
@@ -54,7 +47,7 @@ _PATTERNS = (
         "the daemon, or for podman and CDI `sudo nvidia-ctk cdi generate "
         "--output=/etc/cdi/nvidia.yaml`",
     ),
-    _pattern(
+    _Pattern(
         r"no such image|image not known|manifest unknown|manifest for \S+ not found"
         r"|repository .* not found|pull access denied|requested access to the resource is denied"
         r"|unauthorized|authentication required|no basic auth credentials",
@@ -62,7 +55,7 @@ _PATTERNS = (
         "compare its name and digest with the registry (`ci-perf pin` writes those of a tag), "
         "`{engine} login REGISTRY` as the user who runs ci-perf, then `{engine} pull` it",
     ),
-    _pattern(
+    _Pattern(
         r"minimum memory limit allowed|unable to set memory limit",
         "the container's memory limit is smaller than a container needs",
         "raise `memory` in [container] of suite.toml",
@@ -104,7 +97,7 @@ def explain(engine: EngineName, stage: str, said: str) -> str:
     lines = [text for line in said.splitlines() if not _NOISE.search(text := line.strip())]
     for known in _PATTERNS:
         for line in reversed(lines):
-            if known.pattern.search(line):
+            if re.search(known.pattern, line, re.IGNORECASE):
                 then = known.next_step.format(engine=engine)
                 return f"`{engine} {stage}`: {known.meaning}: {_reason(line)}; {then}"
     last = _reason(lines[-1]) if lines else "it said nothing"

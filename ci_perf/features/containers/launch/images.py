@@ -85,7 +85,12 @@ def is_allowed(reference: str, prefixes: Iterable[str]) -> bool:
     Raises UsageError: no such reference, no such prefix.
     """
     asked = parse(reference)
-    under = [_is_under(asked, prefix) for prefix in prefixes]  # all are checked: one may be wrong
+    under = []
+    for prefix in prefixes:  # all are checked: one may be wrong
+        try:
+            under.append(references.is_under(asked, prefix))
+        except ValueError as error:
+            raise UsageError(f"--container allow-image={prefix}: {error}") from None
     return not under or any(under)
 
 
@@ -213,13 +218,6 @@ def find_pushed_digest(asked: Named, image: HostImage) -> str:
     """Return the digest of an image in the repository by which it was asked for; "" for none."""
     is_built_here = asked.repository.startswith(f"{_BUILT_HERE}/")
     return "" if is_built_here else image.find_digest(asked.repository)
-
-
-def _is_under(asked: Named | Local, prefix: str) -> bool:
-    try:
-        return references.is_under(asked, prefix)
-    except ValueError as error:
-        raise UsageError(f"--container allow-image={prefix}: {error}") from None
 
 
 def _short(text: str) -> str:

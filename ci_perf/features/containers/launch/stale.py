@@ -67,26 +67,16 @@ def is_gone(whose: str, proc: Path = _PROC) -> bool:
         return False
     if boot != _boot(proc):
         return True
-    return namespace == _namespace(proc) and not _lives(int(pid), int(start), proc)
-
-
-def _lives(pid: int, start: int, proc: Path) -> bool:
-    """Whether a process is still the one that started then; whom we may not look at, is."""
-    try:
-        return _start(pid, proc) == start
-    except OSError:
-        return _is_there(pid)
-
-
-def _is_there(pid: int) -> bool:
-    """Whether there is a process of this number, also one that /proc hides from us."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
+    if namespace != _namespace(proc):
         return False
-    except PermissionError:
-        return True
-    return True
+    try:
+        return _start(int(pid), proc) != int(start)
+    except OSError:  # it is gone, or /proc hides it from us
+        try:
+            os.kill(int(pid), 0)
+        except OSError as error:
+            return isinstance(error, ProcessLookupError)
+        return False
 
 
 def _boot(proc: Path) -> str:

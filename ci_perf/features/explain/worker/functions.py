@@ -176,14 +176,13 @@ def _name(its: CodeType | str, code: AuthorCode, modules: dict[str, str]) -> Nam
         if parts is None:
             return ""
         method = f"{parts['owner']}.{parts['method']}" if parts["method"] else parts["name"]
-        return shown("".join(method.removeprefix("builtins.").split()))
+        return shown(method.removeprefix("builtins."))
     if function := code.function_around(its):
         return function
     module = modules.get(its.co_filename, "")
     if its.co_filename.startswith("<frozen "):
         module = its.co_filename[len("<frozen ") : -1]
-    name = f"{module}.{its.co_qualname.removesuffix('.__init__')}" if module else ""
-    return shown("".join(name.split()))
+    return shown(f"{module}.{its.co_qualname.removesuffix('.__init__')}") if module else ""
 
 
 def _is_torch(name: str) -> bool:

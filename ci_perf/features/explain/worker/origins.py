@@ -10,15 +10,11 @@ import threading
 from types import CodeType, FrameType
 from typing import Any, Final
 
-import msgspec
-
-from ci_perf.features.explain.model import AuthorFunction
+from ci_perf.features.explain.model import NAME_CHARS, PATH_CHARS, AuthorFunction
 from ci_perf.measuring.module_files import INSTALLED
 from ci_perf.measuring.places import Places
 from ci_perf.model.base import LARGEST
-from ci_perf.model.program import RelativePath
 
-NAME_CHARS: Final = 200
 # They belong to the function around them, whose own code they are from Python 3.12 on.
 _WITHIN: Final = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"})
 _PARTS: Final = re.compile(r"(\.<locals>\.<(listcomp|setcomp|dictcomp|genexpr)>)+$")
@@ -83,17 +79,14 @@ class AuthorCode:
         return file if file and INSTALLED.isdisjoint(file.split("/")) else None
 
     def _find_function(self, code: CodeType) -> AuthorFunction | None:
-        file = self._find_file(code)
-        if not file or is_part(code):
+        file = (self._find_file(code) or "").encode(errors="replace").decode()
+        if not file or len(file) > PATH_CHARS or is_part(code):
             return None
-        try:
-            function = AuthorFunction(
-                file=msgspec.convert(file.encode(errors="replace").decode(), RelativePath),
-                function=shown(code.co_qualname),
-                line=min(max(code.co_firstlineno, 0), LARGEST),
-            )
-        except msgspec.ValidationError:
-            return None
+        function = AuthorFunction(
+            file=file,
+            function=shown(code.co_qualname),
+            line=min(max(code.co_firstlineno, 0), LARGEST),
+        )
         return self._by_name.setdefault((shown(file), function.function), function)
 
 

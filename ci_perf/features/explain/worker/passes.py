@@ -20,11 +20,13 @@ import msgspec
 from ci_perf.features.explain.model import (
     MOST_FUNCTIONS,
     MOST_OPERATORS,
+    MOST_VARYING,
     AuthorFunction,
     Callee,
     FunctionUse,
     OperatorUse,
     StepProfile,
+    Varying,
 )
 from ci_perf.features.explain.worker import functions, operators
 from ci_perf.features.explain.worker.functions import Graph
@@ -42,7 +44,6 @@ STEPS: Final = 2
 # Of the time that is left to the launch: the rest of a step, and further steps, need some, too.
 _SHARE: Final = 0.4
 _SHORTEST_S: Final = 1e-9
-_MOST_VARYING: Final = 100
 
 
 class _Limit(NamedTuple):
@@ -169,15 +170,20 @@ def join_counts(
                 }
             )
         )
-    same, various = _find_common(
-        of_operators, lambda each: f"{each.operator}{_where(each.caller)}", of_kind=_kind
+    same, various = _find_common(of_operators, of_kind=_kind)
+    same_functions, various_functions = _find_common(calls)
+    callees, various_callees = _find_common(called)
+    varying = {Varying(operator=each.operator, caller=each.caller) for each in various}
+    varying |= {Varying(caller=function) for function in various_functions}
+    varying |= {Varying(operator=name, caller=function) for function, name in various_callees}
+    cut = sum(
+        max(len(uses) - most, 0)
+        for uses, most in (
+            (same, MOST_OPERATORS),
+            (same_functions, MOST_FUNCTIONS),
+            (varying, MOST_VARYING),
+        )
     )
-    same_functions, various_functions = _find_common(calls, lambda each: f"calls of {_spell(each)}")
-    callees, various_callees = _find_common(called, lambda each: f"{each[1]}{_where(each[0])}")
-    varies = sorted(various | various_functions | various_callees)
-    if (more := len(varies) - _MOST_VARYING) > 0:
-        varies[_MOST_VARYING:] = [f"and {more} more"]
-    cut = max(len(same) - MOST_OPERATORS, 0) + max(len(same_functions) - MOST_FUNCTIONS, 0)
     return StepProfile(
         steps=STEPS,
         operators=tuple(
@@ -195,33 +201,24 @@ def join_counts(
             )
             for function, times in same_functions[:MOST_FUNCTIONS]
         ),
-        varies=tuple(varies),
+        varies=tuple(sorted(varying, key=repr)[:MOST_VARYING]),
         cut=cut,
     )
 
 
 def _find_common(
     steps: Sequence[Counter[K]],
-    spell: Callable[[K], str],
     of_kind: Callable[[K], Hashable] = lambda each: each,
-) -> tuple[list[tuple[K, int]], set[str]]:
-    """Return what is the same in all steps, the most called first, and names of what is not."""
+) -> tuple[list[tuple[K, int]], set[K]]:
+    """Return what is the same in all steps, the most called first, and what is not."""
     first = steps[0]
     seen = {key for step in steps for key in step}
     varying = {key for key in seen if any(step[key] != first[key] for step in steps)}
     kinds = {of_kind(key) for key in varying}
     same = [(key, calls) for key, calls in first.items() if of_kind(key) not in kinds]
     same.sort(key=lambda item: (-item[1], repr(item[0])))
-    return same, {spell(key) for key in varying}
+    return same, varying
 
 
 def _kind(use: Operation) -> Hashable:
     return use.operator, use.caller, use.is_backward
-
-
-def _where(caller: AuthorFunction | None) -> str:
-    return f" in {_spell(caller)}" if caller else ""
-
-
-def _spell(function: AuthorFunction) -> str:
-    return f"{function.function} ({function.file})"

@@ -7,7 +7,7 @@ import pytest
 
 from ci_perf.errors import InvalidFileError
 from ci_perf.features.interchange import importers
-from ci_perf.features.interchange.importers.reading import Benchmark, Reading
+from ci_perf.features.interchange.importers import Benchmark, Reading
 from ci_perf.model.samples import MAX_WORKLOADS, Sampled, SampledMetric, Samples
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from ci_perf.errors import InvalidFileError
 from ci_perf.features.interchange import importers
-from ci_perf.features.interchange.importers.reading import Benchmark, Reading
+from ci_perf.features.interchange.importers import Benchmark, Reading
 from ci_perf.judging import samples as judge
 from ci_perf.model import codec
 from ci_perf.model.comparison import Change, Verdict
@@ -38,7 +38,7 @@ BENCHMARKS = {
         "speed.time_join",
     ],
     "google-benchmark": ["BM_Accumulate_256", "BM_Accumulate_4096", "BM_Sort"],
-    "torch": ["matmul.64x64", "relu"],
+    "torch": ["matmul__64x64", "relu"],
 }
 
 
@@ -164,7 +164,7 @@ def test_raw_times_of_torch_are_times_of_many_runs():
 
 
 def test_torch_with_two_measurements_of_one_name_is_refused():
-    with pytest.raises(InvalidFileError, match="every benchmark once, found 'relu' twice"):
+    with pytest.raises(InvalidFileError, match="different names, found 'relu' and 'relu'"):
         read("torch", "head", lambda data: [data[1], data[1]])
 
 
@@ -190,11 +190,11 @@ def test_files_of_another_tool_are_refused(tool):
 @pytest.mark.parametrize(
     ("number", "message"),
     [
-        (0, "matmul: 64x64: expected numbers from 1e-12 to 1e\\+19, found 0.0"),
-        (-1.0, "matmul: 64x64: expected numbers from 1e-12 to 1e\\+19, found -"),
-        (1e30, "matmul: 64x64: expected numbers from 1e-12 to 1e\\+19, found 1e"),
-        (math.inf, "expected JSON that .* found: Expected `float`, got `null`"),
-        (10**400, "expected JSON that .* found: Number out of range"),
+        (0, "matmul: 64x64: expected a time above 0, found 0"),
+        (-1.0, "matmul: 64x64: expected a time above 0, found -1"),
+        (1e30, "matmul__64x64: expected numbers from 1e-12 to 1e\\+19, found 1e"),
+        (math.inf, "matmul: 64x64: expected a finite number, found inf"),
+        (10**400, "matmul: 64x64: expected a finite number, found inf"),
     ],
 )
 def test_a_time_that_is_none_is_refused(number, message):
@@ -238,7 +238,7 @@ def test_a_benchmark_that_the_head_lacks_stays_a_workload():
     samples = importers.merge([a_reading("torch", "day1")], [head]).samples
 
     assert [(one.workload, len(one.head)) for one in samples.workloads] == [
-        ("matmul.64x64", 1),
+        ("matmul__64x64", 1),
         ("relu", 0),
     ]
 

@@ -2,26 +2,65 @@
 
 import itertools
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ci_perf import hooks
 from ci_perf.errors import InvalidFileError
-from ci_perf.features.interchange.importers import formats, harnesses
-from ci_perf.features.interchange.importers.reading import Benchmark, Document, LeftOut, Reading
+from ci_perf.measuring.written_numbers import WrittenNumbers
 from ci_perf.model import codec
-from ci_perf.model.samples import MAX_WORKLOADS, Launch, Sampled, Samples
+from ci_perf.model.metrics import OwnKind
+from ci_perf.model.samples import (
+    MAX_WORKLOADS,
+    SMALLEST_NOISY,
+    Launch,
+    Sampled,
+    SampledMetric,
+    Samples,
+)
 from ci_perf.system import files
 
-_TOOLS: dict[str, Callable[[Document], Reading]] = {
-    "pyperf": harnesses.read_pyperf,
-    "torch": harnesses.read_torch_benchmark,
+_METRICS: dict[OwnKind | None, SampledMetric] = {
+    "time": SampledMetric(unit="s", kind="time"),
+    "tail": SampledMetric(unit="s", kind="tail"),
+    "rate": SampledMetric(unit="1/s", direction="higher", kind="time"),
+    "bytes": SampledMetric(unit="byte", kind="host_memory"),
+    "count": SampledMetric(unit="count", kind="exact"),
 }
 _FOREIGN = re.compile(r"[^A-Za-z0-9_.=+-]+")
 _MAX_NAME_CHARS = 200
+# As `model.base.Amount` has it.
+_LARGEST = 1e19
 
-_ByName = dict[str, list[Benchmark]]
+_ByName = dict[str, list["Benchmark"]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Benchmark:
+    """The launches of one benchmark in one file, by the name that the harness gives it."""
+
+    name: str
+    metric: SampledMetric
+    launches: tuple[Launch, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOut:
+    """A benchmark of which a file has no number that can be judged, and why."""
+
+    document: str
+    benchmark: str
+    reason: str
+    has_failed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """The benchmarks of one file, and those that cannot be judged."""
+
+    benchmarks: tuple[Benchmark, ...]
+    left_out: tuple[LeftOut, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,14 +74,46 @@ class Merged:
 
 def find_tools() -> list[str]:
     """Return what `--from` may name."""
-    return sorted({*_TOOLS, *hooks.find_formats()})
+    return sorted(hooks.find_formats())
 
 
 def read(tool: str, path: Path) -> Reading:
-    """Read a file that a tool wrote. Raises InvalidFileError."""
-    if tool in _TOOLS:
-        return _TOOLS[tool](Document(name=str(path), text=files.read_text(path)))
-    return formats.read(tool, path)
+    """Read a file that a tool wrote. Raises InvalidFileError.
+
+    It is a launch, and its values are steps, unless it has several launches.
+    """
+    if path.is_file():
+        files.read_text(path)  # refuses one that is too large
+    try:
+        readings: dict[str, WrittenNumbers] = hooks.load(hooks.find_formats()[tool])(path)
+    except ValueError as error:
+        raise InvalidFileError(f"{path}: {error}") from None
+    benchmarks: list[Benchmark] = []
+    left_out: list[LeftOut] = []
+    for name, written in readings.items():
+        metric = _METRICS.get(written.kind)
+        if metric is None or written.failure:
+            reason = written.failure or "the file does not say its unit"
+            has_failed = bool(written.failure)
+            left_out.append(
+                LeftOut(document=str(path), benchmark=name, reason=reason, has_failed=has_failed)
+            )
+            continue
+        _check_values(written.values, metric, f"{path}: {name}")
+        launches = written.launches or (written.values,)
+        benchmarks.append(Benchmark(name=name, metric=metric, launches=launches))
+    return Reading(benchmarks=tuple(benchmarks), left_out=tuple(left_out))
+
+
+def _check_values(values: Sequence[float], metric: SampledMetric, place: str) -> None:
+    """Refuse what cannot be judged: what is noisy has a logarithm. Raises InvalidFileError."""
+    least = 0.0 if metric.kind == "exact" else SMALLEST_NOISY
+    for value in values:
+        if not least <= value <= _LARGEST:  # also refuses NaN
+            raise InvalidFileError(
+                f"{place}: expected numbers from {least:g} to {_LARGEST:g}, "
+                f"found {value}; was nothing measured?"
+            )
 
 
 def join(files: Sequence[tuple[str, Samples]]) -> Samples:
