@@ -27,7 +27,6 @@ from tests.runs import CPU
 ROOT = Path(__file__).parents[2]
 SKIPPED = {"build", "dist", "golden", "node_modules"}
 FENCED = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
-WORD = re.compile(r"[a-z]+(_[a-z]+)*")
 OUR_VARIABLES = re.compile(r"CI_PERF_[A-Z_]+[A-Z]")
 
 

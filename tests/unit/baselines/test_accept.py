@@ -28,8 +28,6 @@ from tests.runs import (
     some_canaries,
 )
 
-FAST = tuple(s / 2 for s in STEADY)
-
 
 def test_a_first_run_makes_a_file_per_workload(root):
     run = a_run(a_measured("a", *STEADY), a_measured("b.n=1", *STEADY))
@@ -147,12 +145,6 @@ def test_a_reason_is_a_sentence_and_no_book(root):
     assert not root.exists()
 
 
-def test_a_better_number_needs_none(root):
-    accepted(root, a_run(a_measured("a", *STEADY), id="1"))
-
-    assert accepted(root, a_run(a_measured("a", *FAST), id="2")) == {"a": Action.NEW_EPOCH}
-
-
 def test_an_invalid_run_is_refused_with_its_reason(root):
     reason = Reason(code="low_disk", status=Status.INVALID, detail="nothing left")
     run = a_run(
@@ -177,16 +169,6 @@ def test_a_failed_workload_is_refused_unless_the_others_are_named(root):
 def test_an_unknown_workload_is_named_with_the_nearest(root):
     with pytest.raises(UsageError, match="did you mean 'matmul'"):
         accepted(root, a_run(a_measured("matmul", *STEADY)), workloads=["matmull"])
-
-
-def test_other_parameters_replace_the_baseline(root):
-    accepted(root, a_run(a_measured("a", *STEADY, parameters={"n": 1}), id="1"))
-
-    actions = accepted(
-        root, a_run(a_measured("a", *STEADY, parameters={"n": 2}), id="2"), reason="more layers"
-    )
-
-    assert actions == {"a": Action.REPLACED}
 
 
 def test_another_machine_gets_its_own_folder_and_is_incomparable_until_then(root):
@@ -305,16 +287,6 @@ def test_a_figure_of_the_monitor_that_is_gone_costs_no_history_and_needs_no_reas
     accepted(root, a_run(a_measured("a", *STEADY, evidence=watched), id="1"))
 
     assert accepted(root, a_run(a_measured("a", *STEADY), id="2")) == {"a": Action.KEPT}
-
-
-def test_a_figure_without_a_gate_that_is_gone_needs_no_reason_where_a_session_is_appended(root):
-    watched = an_evidence(a_gpu_evidence())
-    accepted(root, a_run(a_measured("a", *STEADY, evidence=watched), id="1"))
-
-    unwatched = a_run(a_measured("a", *STEADY), id="2")
-    gone = {row.gate for row in against(root, unwatched).rows if row.verdict is Verdict.FAILED}
-    assert gone == {False}
-    assert accepted(root, unwatched, mode=Mode.APPEND) == {"a": Action.APPENDED}
 
 
 def test_a_run_of_which_one_workload_is_invalid_is_refused_whole(root):
