@@ -137,6 +137,11 @@ def test_every_schema_is_in_the_index():
     assert {name for name in names if not re.search(rf"\b{name}\b", row)} == set()
 
 
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_document_has_no_unmerged_part(document):
+    assert not re.search(r"^(<{7}|>{7}) ", unfenced(document), re.MULTILINE)
+
+
 # --- commands
 
 

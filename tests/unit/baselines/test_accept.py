@@ -1,5 +1,5 @@
 import datetime as dt
-import subprocess
+import difflib
 
 import msgspec
 import pytest
@@ -64,22 +64,6 @@ def test_accepting_twice_changes_no_byte(root):
     for mode in Mode:
         assert accepted(root, run, mode=mode) == {"a": Action.KEPT}
     assert contents(root) == before
-
-
-def test_the_image_of_a_container_stands_in_the_line_of_its_session_that_a_diff_shows(root):
-    images = ("pytorch@sha256:417bd75df636", "pytorch@sha256:6acf597eeb8e")
-    measured = [
-        a_run(a_measured("a", *STEADY), id=image[-12:], environment=an_environment(image=image))
-        for image in images
-    ]
-    for run in measured:
-        accepted(root, run, mode=Mode.APPEND)
-    software = [line for line in contents(root)["a.json"].decode().splitlines() if '"soft"' in line]
-
-    assert len(software) == len(images)
-    for image, line in zip(images, software, strict=True):
-        assert f'"image": "{image}"' in line
-    assert says_what_it_says(root, measured[-1])
 
 
 def test_what_has_not_changed_stays_byte_identical(root):
@@ -180,18 +164,15 @@ def test_another_machine_gets_its_own_folder_and_is_incomparable_until_then(root
     assert says_what_it_says(root, elsewhere)
 
 
-def test_the_diff_of_an_accepted_change_names_metric_before_and_after(root, tmp_path):
+def test_the_diff_of_an_accepted_change_names_metric_before_and_after(root):
     accepted(root, a_run(a_measured("a", *STEADY), id="1"))
-    git = ["git", "-C", str(tmp_path), "-c", "user.name=t", "-c", "user.email=t@example.org"]
-    for arguments in (["init", "-q"], ["add", "."], ["commit", "-qm", "baseline"]):
-        subprocess.run([*git, *arguments], check=True)
+    before = contents(root)["a.json"].decode().splitlines()
 
     accepted(root, a_run(a_measured("a", *SLOW), id="2"), reason="exact attention")
 
-    diff = subprocess.run([*git, "diff", "-U0"], check=True, capture_output=True, text=True).stdout
-    changed = [
-        line for line in diff.splitlines() if line[0] in "+-" and line[:3] not in {"+++", "---"}
-    ]
+    after = contents(root)["a.json"].decode().splitlines()
+    _, _, *diff = difflib.unified_diff(before, after, n=0, lineterm="")
+    changed = [line for line in diff if line[0] in "+-"]
     assert changed[:4] == [
         '-    "step_p95_s": 0.001,',
         '-    "step_time_s": 0.001',

@@ -21,12 +21,16 @@ LOSSES = (2.302585092994046, 2.295412345678901)
 
 
 def test_the_session_of_a_baseline_reads_line_by_line(root):
-    accepted(root, a_run(a_measured("a", *STEADY, losses=LOSSES), canaries=some_canaries()))
+    measured = a_measured("a", *STEADY, losses=LOSSES)
+    environment = an_environment(image="pytorch@sha256:417bd75df636")
+    accepted(root, a_run(measured, canaries=some_canaries(), environment=environment))
 
     lines = layout.path(root, CPU, "smoke", "a").read_text().splitlines()
     assert '      "canaries": {"matmul after": 0.001, "matmul before": 0.001},' in lines
     assert '        "losses": [2.30258509, 2.29541235],' in lines
     assert sum(line.lstrip().startswith('{"first_step_s"') for line in lines) == len(STEADY)
+    (software,) = (line for line in lines if '"soft"' in line)
+    assert '"image": "pytorch@sha256:417bd75df636"' in software
     assert '    "step_p05_s"' not in "\n".join(lines)
 
 

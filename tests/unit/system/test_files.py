@@ -13,14 +13,6 @@ from ci_perf.system import files
 from tests.runs import a_failed, a_measured, a_run
 
 
-def test_a_document_survives_the_disk(tmp_path):
-    run = a_run(a_measured("a", 1e-3))
-
-    files.write(tmp_path / "run.json", run)
-
-    assert files.read(tmp_path / "run.json", Run) == run
-
-
 @pytest.mark.parametrize(
     ("content", "message"),
     [
