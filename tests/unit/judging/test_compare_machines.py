@@ -67,10 +67,6 @@ def test_what_is_incomparable_says_why(base, head, note):
     assert comparison.exit_code == ExitCode.NO_ANSWER
 
 
-def gpu_with(memory_bytes):
-    return msgspec.structs.replace(GPU, gpu_memory_bytes=memory_bytes)
-
-
 def test_two_boards_of_one_model_compare_though_their_memory_differs_by_some_mebibytes():
     other = gpu_with(FULL - 3 * MIB)
     comparison = judged(a_run(PLAIN, environment=gpu_with(FULL)), a_run(PLAIN, environment=other))
