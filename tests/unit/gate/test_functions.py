@@ -4,6 +4,7 @@ import pytest
 
 from ci_perf.baselines import layout
 from ci_perf.baselines.accept import Action
+from ci_perf.errors import UsageError
 from ci_perf.gate import accept, compare
 from ci_perf.gate.accept import AcceptOptions
 from ci_perf.gate.commit_suite import RepositoryFolders
@@ -12,7 +13,7 @@ from tests import repositories
 from tests.accepting import accepted
 from tests.programs import a_same_program
 from tests.projects import Project
-from tests.runs import STEADY, a_measured, a_run
+from tests.runs import SLOW, STEADY, a_measured, a_run
 
 
 def compared(head, base, folders, notify=lambda _line: None):
@@ -96,3 +97,18 @@ def test_where_both_sides_run_the_same_program_it_says_why_nothing_is_accepted(f
     line = said[-1]
     assert line.startswith("note: 1 workload not launched, because base and head run the same")
     assert "--all" in line
+
+
+def test_a_refused_run_writes_nothing(folders):
+    accepted(folders["baselines"], a_run(a_measured("w", *STEADY)))
+    before = {path: path.read_bytes() for path in folders["baselines"].rglob("*.json")}
+    options = AcceptOptions(**folders)
+
+    with pytest.raises(UsageError, match="expected a reason"):
+        accept.accept(
+            a_run(a_measured("w", *SLOW), id="slow"),
+            options,
+            label="run",
+            notify=lambda _line: None,
+        )
+    assert {path: path.read_bytes() for path in folders["baselines"].rglob("*.json")} == before

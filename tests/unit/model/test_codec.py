@@ -44,6 +44,7 @@ def test_the_same_document_gives_the_same_text():
             r"\$: expected the field 'source' of a run of ci-perf",
         ),
         (lambda d: d.update(schema_version=99), r"\$\.schema_version: .* at most 1, found 99"),
+        (lambda d: d.update(schema_version=0), r"\$\.schema_version: expected 1, found 0"),
         (lambda d: d.update(type="baseline"), r"\$\.type: expected 'run', found 'baseline'"),
         (
             lambda d: d["measured"][0]["processes"][0]["timed"].update(block_s=[-1.0]),
@@ -59,6 +60,10 @@ def test_the_same_document_gives_the_same_text():
         (
             lambda d: d["validity"].update(status="invalid"),
             r"\$\.validity: expected status 'valid', which follows .*, found 'invalid'$",
+        ),
+        (
+            lambda d: d["validity"].update(status="x"),
+            r"\$\.validity\.status: expected one of 'valid', 'degraded', 'invalid', found 'x'$",
         ),
         (
             lambda d: d["measured"][0].update(launch="torch_run"),
