@@ -27,7 +27,6 @@ from tests.runs import CPU
 ROOT = Path(__file__).parents[2]
 SKIPPED = {"build", "dist", "golden", "node_modules"}
 FENCED = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
-WORD = re.compile(r"[a-z]+(_[a-z]+)*")
 OUR_VARIABLES = re.compile(r"CI_PERF_[A-Z_]+[A-Z]")
 
 
@@ -239,20 +238,6 @@ def test_the_sample_report_has_the_columns_of_a_real_one():
     assert f"> {columns}" in text("README.md")
 
 
-@pytest.mark.parametrize(
-    ("document", "most_lines"),
-    [
-        ("README.md", 110),
-        ("docs/verdicts.md", 130),
-        ("docs/statistics.md", 225),
-        ("docs/measuring.md", 280),
-        ("docs/architecture.md", 180),
-    ],
-)
-def test_a_document_is_short_enough_to_be_read(document, most_lines):
-    assert len(text(document).splitlines()) <= most_lines
-
-
 # --- tables that repeat the code
 
 
@@ -367,13 +352,6 @@ def test_every_reason_to_distrust_a_machine_can_be_given():
 def test_every_withheld_variable_is_named():
     for name in child_environment.WITHHELD:
         assert f"`{name}`" in text("docs/measuring.md")
-
-
-def test_the_page_on_security_names_five_ways_that_no_diff_shows_and_what_stops_each():
-    ways = table("docs/security.md", "way", "what happens", "what stops it")
-
-    assert len(ways) == 5
-    assert all(cell for way in ways for cell in way)
 
 
 def test_every_extra_that_the_action_installs_without_hashes_is_named():

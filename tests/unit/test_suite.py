@@ -100,7 +100,6 @@ def test_inner_settings_override_outer_ones_key_by_key(folder):
     [
         ("[[suites.smoke.workloads]]\nworkload = 'matmull'", "no.*did you mean 'matmul'"),
         ("[[suites.smoke.workloads]]\nworklod = 'bert'", "unknown key 'worklod'; did you mean"),
-        ("limts = {}", "unknown key 'limts'; did you mean 'limits'"),
         (
             "limits = {step_time = {}}\n[suites.smoke]\nworkloads = []",
             "unknown metric 'step_time'; did you mean 'step_time_s'",
@@ -112,10 +111,6 @@ def test_inner_settings_override_outer_ones_key_by_key(folder):
         (
             "[[suites.smoke.workloads]]\nworkload = 'bert'\nprotocol = {processes = 0}",
             r"processes: expected int >= 1, found 0",
-        ),
-        (
-            "[[suites.smoke.workloads]]\nworkload = 'bert'\nprotocol = {processes = 'many'}",
-            "expected int, found str",
         ),
         ("[[suites.smoke.workloads]]\nworkload = 'bert'\n" * 2, "found 'bert' again.*`name`"),
         (
@@ -135,7 +130,6 @@ def test_inner_settings_override_outer_ones_key_by_key(folder):
             r"\$\.environment\.hard: unknown fact 'tirch'; did you mean 'torch'",
         ),
         ("[suites.'my suite']\nworkloads = []", r"""\$\.suites\["my suite"\]: the key: expected"""),
-        ("[suites.'..']\nworkloads = []", r"""\$\.suites\.\.\.: the key: expected"""),
     ],
 )
 def test_a_mistake_in_suite_toml_names_the_place_and_the_near_word(folder, text, message):
@@ -151,16 +145,13 @@ ENTRY = r"\$\.suites\.smoke\.workloads\[0\]"
     ("setting", "message"),
     [
         ('name = "my workload"', rf'{ENTRY}\.name: expected str .*, found "my workload"'),
-        ('name = "../../evil"', rf"{ENTRY}\.name: expected str"),
         ('name = "a\\u001b[2J"', rf'{ENTRY}\.name: .*found "a.u001b\[2J"'),
-        ('name = "a\\n"', rf"{ENTRY}\.name: expected str"),
         ('matrix = {"a b" = [1]}', rf'{ENTRY}\.matrix\["a b"\]: the key: expected str'),
         ('parameters = {"a.b" = 1}', rf"{ENTRY}\.parameters\.a\.b: the key: expected str"),
         ("matrix = {size = [1], d = []}", rf"{ENTRY}\.matrix\.d: .* length >= 1, found \[\]"),
         ("matrix = {d = [1, nan]}", rf"{ENTRY}\.matrix\.d\[1\]: expected float .*, found NaN"),
         ("matrix = {d = [2, 1, 2]}", rf"{ENTRY}\.matrix\.d: .* different ids, found '2' twice"),
         ("matrix = {d = ['a b', 'a/b']}", rf"{ENTRY}\.matrix\.d: .* found 'a-b' twice"),
-        ("parameters = {d = inf}", rf"{ENTRY}\.parameters\.d: expected float .*, found Infinity"),
         ("parameters = {d = 9223372036854775808}", rf"{ENTRY}\.parameters\.d: expected int <="),
         ("protocol = {timeout_s = inf}", rf"{ENTRY}\.protocol\.timeout_s: .*found Infinity"),
         ("protocol = {timeout_s = 1e10}", rf"{ENTRY}\.protocol: \$\.timeout_s: .*<= 1000000000"),
@@ -267,7 +258,6 @@ def test_the_name_of_a_parameter_may_be_any_word(folder, key):
         ('"""' + "long " * 3000 + '"""', ("long " * 40)[:199] + "…"),
         (r'"""half a \ud800 character"""', "half a ? character"),
         ("x=" + "-" * 100_000 + "1", ""),
-        ("a." * 20_000 + "b", ""),
         ("(" * 100_000, ""),
         ("x = " + "1" * 5000, ""),
     ],
@@ -412,7 +402,6 @@ COMMAND = "[[suites.smoke.commands]]\nname = 'serve'\ncommand = 'echo {rate}'\n"
         (f"{COMMAND}reads = 'regex'\nmetrics.a = {{kind = 'time', find = 'x'}}", "one group"),
         (f"{COMMAND}reads = 'regex'\nmetrics.a = {{kind = 'validity', find = '(x)'}}", "at_most"),
         (f"{COMMAND}limits = {{'time.' = 1}}", r"commands\[0\]\.limits: unknown metric 'time\.'"),
-        (f"{COMMAND}limits = {{step_tme = 1}}", r"commands\[0\]\.limits: unknown metric"),
     ],
 )
 def test_a_mistake_in_a_command_is_told_before_anything_is_launched(folder, text, message):

@@ -1,5 +1,5 @@
 import datetime as dt
-import subprocess
+import difflib
 
 import msgspec
 import pytest
@@ -27,8 +27,6 @@ from tests.runs import (
     an_evidence,
     some_canaries,
 )
-
-FAST = tuple(s / 2 for s in STEADY)
 
 
 def test_a_first_run_makes_a_file_per_workload(root):
@@ -66,22 +64,6 @@ def test_accepting_twice_changes_no_byte(root):
     for mode in Mode:
         assert accepted(root, run, mode=mode) == {"a": Action.KEPT}
     assert contents(root) == before
-
-
-def test_the_image_of_a_container_stands_in_the_line_of_its_session_that_a_diff_shows(root):
-    images = ("pytorch@sha256:417bd75df636", "pytorch@sha256:6acf597eeb8e")
-    measured = [
-        a_run(a_measured("a", *STEADY), id=image[-12:], environment=an_environment(image=image))
-        for image in images
-    ]
-    for run in measured:
-        accepted(root, run, mode=Mode.APPEND)
-    software = [line for line in contents(root)["a.json"].decode().splitlines() if '"soft"' in line]
-
-    assert len(software) == len(images)
-    for image, line in zip(images, software, strict=True):
-        assert f'"image": "{image}"' in line
-    assert says_what_it_says(root, measured[-1])
 
 
 def test_what_has_not_changed_stays_byte_identical(root):
@@ -147,12 +129,6 @@ def test_a_reason_is_a_sentence_and_no_book(root):
     assert not root.exists()
 
 
-def test_a_better_number_needs_none(root):
-    accepted(root, a_run(a_measured("a", *STEADY), id="1"))
-
-    assert accepted(root, a_run(a_measured("a", *FAST), id="2")) == {"a": Action.NEW_EPOCH}
-
-
 def test_an_invalid_run_is_refused_with_its_reason(root):
     reason = Reason(code="low_disk", status=Status.INVALID, detail="nothing left")
     run = a_run(
@@ -179,16 +155,6 @@ def test_an_unknown_workload_is_named_with_the_nearest(root):
         accepted(root, a_run(a_measured("matmul", *STEADY)), workloads=["matmull"])
 
 
-def test_other_parameters_replace_the_baseline(root):
-    accepted(root, a_run(a_measured("a", *STEADY, parameters={"n": 1}), id="1"))
-
-    actions = accepted(
-        root, a_run(a_measured("a", *STEADY, parameters={"n": 2}), id="2"), reason="more layers"
-    )
-
-    assert actions == {"a": Action.REPLACED}
-
-
 def test_another_machine_gets_its_own_folder_and_is_incomparable_until_then(root):
     accepted(root, a_run(a_measured("a", *STEADY), id="1"))
     elsewhere = a_run(a_measured("a", *STEADY), id="2", environment=an_environment(hard=GPU))
@@ -198,18 +164,15 @@ def test_another_machine_gets_its_own_folder_and_is_incomparable_until_then(root
     assert says_what_it_says(root, elsewhere)
 
 
-def test_the_diff_of_an_accepted_change_names_metric_before_and_after(root, tmp_path):
+def test_the_diff_of_an_accepted_change_names_metric_before_and_after(root):
     accepted(root, a_run(a_measured("a", *STEADY), id="1"))
-    git = ["git", "-C", str(tmp_path), "-c", "user.name=t", "-c", "user.email=t@example.org"]
-    for arguments in (["init", "-q"], ["add", "."], ["commit", "-qm", "baseline"]):
-        subprocess.run([*git, *arguments], check=True)
+    before = contents(root)["a.json"].decode().splitlines()
 
     accepted(root, a_run(a_measured("a", *SLOW), id="2"), reason="exact attention")
 
-    diff = subprocess.run([*git, "diff", "-U0"], check=True, capture_output=True, text=True).stdout
-    changed = [
-        line for line in diff.splitlines() if line[0] in "+-" and line[:3] not in {"+++", "---"}
-    ]
+    after = contents(root)["a.json"].decode().splitlines()
+    _, _, *diff = difflib.unified_diff(before, after, n=0, lineterm="")
+    changed = [line for line in diff if line[0] in "+-"]
     assert changed[:4] == [
         '-    "step_p95_s": 0.001,',
         '-    "step_time_s": 0.001',
@@ -305,16 +268,6 @@ def test_a_figure_of_the_monitor_that_is_gone_costs_no_history_and_needs_no_reas
     accepted(root, a_run(a_measured("a", *STEADY, evidence=watched), id="1"))
 
     assert accepted(root, a_run(a_measured("a", *STEADY), id="2")) == {"a": Action.KEPT}
-
-
-def test_a_figure_without_a_gate_that_is_gone_needs_no_reason_where_a_session_is_appended(root):
-    watched = an_evidence(a_gpu_evidence())
-    accepted(root, a_run(a_measured("a", *STEADY, evidence=watched), id="1"))
-
-    unwatched = a_run(a_measured("a", *STEADY), id="2")
-    gone = {row.gate for row in against(root, unwatched).rows if row.verdict is Verdict.FAILED}
-    assert gone == {False}
-    assert accepted(root, unwatched, mode=Mode.APPEND) == {"a": Action.APPENDED}
 
 
 def test_a_run_of_which_one_workload_is_invalid_is_refused_whole(root):

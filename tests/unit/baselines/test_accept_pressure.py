@@ -61,10 +61,6 @@ def test_a_process_that_could_not_see_the_pressure_leaves_it_to_the_others(root)
     assert accepted(root, a_run(blind)) == {"b": Action.CREATED}
 
 
-def test_a_run_without_evidence_is_not_suspected(root):
-    assert accepted(root, a_run(a_measured("a", *STEADY))) == {"a": Action.CREATED}
-
-
 def test_where_nothing_is_written_nothing_is_refused(root):
     run = a_run(under(cpu_pressure=0.93))
     accepted(root, run, force=True)

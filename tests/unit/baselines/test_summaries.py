@@ -18,12 +18,6 @@ def with_baseline(root):
     return root
 
 
-def test_the_same_files_accept_nothing(tmp_path):
-    base, head = (with_baseline(tmp_path / name) for name in ("base", "head"))
-
-    assert since(head, base) == {}
-
-
 def test_a_session_that_was_appended_accepts_nothing(tmp_path):
     base, head = (with_baseline(tmp_path / name) for name in ("base", "head"))
     accepting.accepted(head, a_run(a_measured("a", *STEADY), id="2"), mode=Mode.APPEND)

@@ -9,6 +9,8 @@ from benchmarks.verdicts.observed import Observed
 STEPS = 30
 # Evenly from 0.99 to 1.01, so that the mean and the median are 1.
 SPREAD = np.linspace(-0.01, 0.01, STEPS)
+NOISE = SPREAD.std()
+GAP = np.quantile(1 + SPREAD, 0.75) * 1.005 + 0.01
 
 
 def observed(head, base=1.0, *, spread=SPREAD, history=(), in_job=None):
@@ -43,6 +45,13 @@ def call(rule, *arguments, **keywords):
         (lambda seen: peers.fixed_threshold(seen, 0.10), 1.099, 1.101),
         (peers.asv_compare, 1.09, 1.11),
         (peers.asv_continuous, 1.09, 1.11),
+        # A certain change within its noise threshold is ignored.
+        (peers.criterion, 1.009, 1.02),
+        # Every step counts as evidence.
+        (peers.welch_on_steps, 1.001, 1.003),
+        (peers.nvbench, 1 + 0.9 * NOISE, 1 + 1.1 * NOISE),
+        # The intervals must have a gap between them.
+        (peers.nvbench_robust, GAP - 1e-6, GAP + 1e-6),
     ],
 )
 def test_a_threshold_is_where_the_tool_has_it(rule, silent, flagged):
@@ -73,31 +82,6 @@ def test_what_became_faster_is_called_so_by_rules_of_two_sides(rule):
 )
 def test_what_became_faster_is_not_spoken_of_by_rules_of_one_side(rule):
     assert call(rule, 0.30) == 0
-
-
-def test_nvbench_flags_what_exceeds_the_smaller_noise():
-    noise = SPREAD.std()
-
-    assert call(peers.nvbench, 1 + 0.9 * noise) == 0
-    assert call(peers.nvbench, 1 + 1.1 * noise) == 1
-
-
-def test_the_robust_nvbench_wants_a_gap_between_the_intervals():
-    top = np.quantile(1 + SPREAD, 0.75)
-    least_head = top * 1.005
-
-    assert call(peers.nvbench_robust, least_head + 0.01 - 1e-6) == 0
-    assert call(peers.nvbench_robust, least_head + 0.01 + 1e-6) == 1
-
-
-def test_criterion_ignores_a_certain_change_within_its_noise_threshold():
-    assert call(peers.criterion, 1.009) == 0
-    assert call(peers.criterion, 1.02) == 1
-
-
-def test_welch_on_steps_takes_every_step_for_evidence():
-    assert call(peers.welch_on_steps, 1.001) == 0
-    assert call(peers.welch_on_steps, 1.003) == 1
 
 
 def test_asv_is_not_convinced_by_a_large_ratio_of_few_overlapping_samples():

@@ -135,11 +135,13 @@ def test_all_rows_of_a_table_have_as_many_cells_as_its_head():
         assert len({line.count("|") for line in table.splitlines()}) == 1
 
 
-def test_rules_in_one_place_share_a_mark_and_a_label():
+def test_rules_in_one_place_share_a_mark_and_a_label_and_names_are_escaped():
     picture = chart.draw({"quiet": [perfect("ours"), perfect("a < b")]})
 
     assert picture.count("<circle") == 1
     assert ">ours 1<" in picture
+    assert "a &lt; b" in picture
+    assert "a < b" not in picture
 
 
 def found_less(name, right):
@@ -154,10 +156,3 @@ def test_our_mark_is_not_shared_with_a_rule_that_only_lies_close():
 
     assert ">ours<" in chart.draw({"quiet": [ours, one, other]})
     assert ">1 2<" in chart.draw({"quiet": [ours, one, other]})
-
-
-def test_names_in_the_chart_are_escaped():
-    picture = chart.draw({"quiet": [perfect("ours"), perfect("a < b")]})
-
-    assert "a &lt; b" in picture
-    assert "a < b" not in picture

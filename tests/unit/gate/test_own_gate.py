@@ -183,21 +183,16 @@ def test_what_an_author_does_to_the_gate_is_named_before_the_rows(main, tmp_path
     }
 
     assert comparison.exit_code == attempt.code
+    # A pass with another gate is no plain pass.
+    first_line = phrases.plain(headline.summarise(comparison))
+    is_pass = attempt.code == ExitCode.OK
+    assert first_line.startswith("⚠️ Pass, and the gate changes: ") == is_pass
+    assert "No action needed" not in markdown.render(comparison)
     for form, text in shown.items():
         said = " ".join(text.split())
         assert "This pull request changes the gate" in said, form
         for sentence in attempt.says:
             assert sentence in said, form
-
-
-@pytest.mark.parametrize("attempt", ATTEMPTS, ids=lambda attempt: attempt.name)
-def test_a_pass_with_another_gate_is_no_plain_pass(main, tmp_path, attempt):
-    comparison = judged(main, tmp_path, attempt)
-    first_line = phrases.plain(headline.summarise(comparison))
-
-    is_pass = attempt.code == ExitCode.OK
-    assert first_line.startswith("⚠️ Pass, and the gate changes: ") == is_pass
-    assert "No action needed" not in markdown.render(comparison)
 
 
 def test_the_same_commit_changes_nothing(main):

@@ -6,25 +6,11 @@ from ci_perf.model import metrics
 from ci_perf.model.comparison import Verdict
 from ci_perf.model.suite import Limit
 
-MIB = 2**20
-
 
 def compared(metric, limit, base, head):
     """The change between the ranges of one session of the base and one of the head."""
     candidate = Candidate(workload="w", metric=metric, limit=limit, history=None, head=head)
     return changes.compare_ranges(candidate, [base], head)
-
-
-@pytest.mark.parametrize(
-    ("grown", "verdict"),
-    [(MIB, Verdict.UNCHANGED), (3 * MIB, Verdict.REGRESSED), (-3 * MIB, Verdict.IMPROVED)],
-)
-def test_allocated_memory_has_a_tolerance_of_one_percent_or_two_mib(grown, verdict):
-    limit = Limit(relative=0.01, absolute=2 * MIB)
-
-    change = compared(metrics.PEAK_ALLOCATED, limit, [100 * MIB], [100 * MIB + grown])
-
-    assert change.verdict is verdict
 
 
 @pytest.mark.parametrize(

@@ -33,13 +33,6 @@ def judge(base, head, limit=TOLERANCE):
     return comparability.judge_numerics(base, head, limit)
 
 
-def test_the_same_losses_are_the_same_numerics():
-    row = judge(a_subject(losses=LOSSES), a_subject(losses=LOSSES))
-
-    assert (row.verdict, row.code, row.difference) == (Verdict.UNCHANGED, "within_limit", 0.0)
-    assert row.head == LOSSES
-
-
 def test_a_loss_that_differs_by_rounding_only_is_the_same():
     rounded = tuple(loss * (1 + 2e-7) for loss in LOSSES)
     row = judge(a_subject(losses=LOSSES), a_subject(losses=rounded))
@@ -54,12 +47,6 @@ def test_a_loss_beyond_the_tolerance_is_a_change_of_the_largest_difference():
     assert (row.verdict, row.code) == (Verdict.NUMERICS_CHANGED, "beyond_limit")
     assert row.difference == pytest.approx(0.2)
     assert not row.gate
-
-
-def test_the_suite_says_whether_it_gates():
-    gating = Limit(relative=1e-3, gate=True)
-
-    assert judge(a_subject(losses=(1.0,)), a_subject(losses=(2.0,)), gating).gate
 
 
 @pytest.mark.parametrize("head", [LOSSES[:2], (*LOSSES, 2.27), ()])
@@ -114,12 +101,6 @@ def test_a_weighted_mean_that_cancels_is_seen_against_the_size_of_its_tensor():
     base, head = Fingerprint(checksums=(1e4, 0.1)), Fingerprint(checksums=(1e4, 0.11))
 
     assert comparability.numeric_difference(base, head) == pytest.approx(1e-6)
-
-
-def test_places_that_were_exchanged_are_seen_in_the_weighted_mean():
-    base, head = Fingerprint(checksums=(1.0, 0.4)), Fingerprint(checksums=(1.0, 0.3))
-
-    assert comparability.numeric_difference(base, head) == pytest.approx(0.1)
 
 
 def test_numbers_near_zero_count_as_if_they_were_a_thousandth():

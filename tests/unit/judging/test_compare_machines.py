@@ -1,6 +1,7 @@
 """What two sides must have in common to be compared: machine, parameters, software, work."""
 
 import msgspec
+import pytest
 
 from ci_perf.errors import ExitCode
 from ci_perf.model.comparison import Numerics, Verdict
@@ -17,61 +18,67 @@ from tests.runs import (
 )
 
 
-def test_another_machine_is_incomparable_and_says_which_fields():
-    comparison = judged(
-        a_run(a_measured("a", *STEADY)),
-        a_run(a_measured("a", *STEADY), environment=an_environment(hard=GPU)),
-    )
+def gpu_with(memory_bytes):
+    return an_environment(hard=msgspec.structs.replace(GPU, gpu_memory_bytes=memory_bytes))
+
+
+FULL, HALF = GPU.gpu_memory_bytes, GPU.gpu_memory_bytes // 2
+PLAIN = a_measured("a", *STEADY)
+
+
+def with_parameters(**parameters):
+    return a_run(a_measured("a", *STEADY, parameters=parameters))
+
+
+@pytest.mark.parametrize(
+    ("base", "head", "note"),
+    [
+        (a_run(PLAIN), a_run(PLAIN, environment=gpu_with(FULL)), "device: cpu → cuda"),
+        (
+            a_run(PLAIN, environment=gpu_with(FULL)),
+            a_run(PLAIN, environment=gpu_with(HALF)),
+            f"another machine: gpu_memory_bytes: {FULL} → {HALF}",
+        ),
+        (
+            with_parameters(batch=64),
+            with_parameters(batch=128),
+            "other parameters: batch: 64 → 128",
+        ),
+        # Values that differ only by their type are told apart.
+        (
+            with_parameters(batch=1, dtype="None"),
+            with_parameters(batch="1", dtype="none"),
+            "other parameters: batch: 1 → '1', dtype: None → none",
+        ),
+        (
+            a_run(PLAIN),
+            a_run(msgspec.structs.replace(PLAIN, protocol=Protocol(processes=3, statistic="min"))),
+            "a step is not the same on both sides: statistic: median → min",
+        ),
+    ],
+    ids=["machine", "memory of the GPU", "parameters", "types", "statistic"],
+)
+def test_what_is_incomparable_says_why(base, head, note):
+    comparison = judged(base, head)
 
     row = comparison.rows[0]
     assert (row.verdict, row.code) == (Verdict.INCONCLUSIVE, "not_comparable")
-    assert "device: cpu → cuda" in row.note
+    assert note in row.note
     assert comparison.exit_code == ExitCode.NO_ANSWER
 
 
-def gpu_with(memory_bytes):
-    return msgspec.structs.replace(GPU, gpu_memory_bytes=memory_bytes)
-
-
 def test_two_boards_of_one_model_compare_though_their_memory_differs_by_some_mebibytes():
-    comparison = judged(
-        a_run(a_measured("a", *STEADY), environment=an_environment(hard=GPU)),
-        a_run(
-            a_measured("a", *STEADY),
-            environment=an_environment(hard=gpu_with(GPU.gpu_memory_bytes - 3 * MIB)),
-        ),
-    )
+    other = gpu_with(FULL - 3 * MIB)
+    comparison = judged(a_run(PLAIN, environment=gpu_with(FULL)), a_run(PLAIN, environment=other))
 
     assert comparison.verdict is Verdict.UNCHANGED
-    assert comparison.head.machine == gpu_with(GPU.gpu_memory_bytes - 3 * MIB)
-
-
-def test_boards_of_one_name_with_other_memory_are_incomparable_by_their_bytes():
-    half = GPU.gpu_memory_bytes // 2
-    comparison = judged(
-        a_run(a_measured("a", *STEADY), environment=an_environment(hard=GPU)),
-        a_run(a_measured("a", *STEADY), environment=an_environment(hard=gpu_with(half))),
-    )
-
-    row = comparison.rows[0]
-    assert (row.verdict, row.code) == (Verdict.INCONCLUSIVE, "not_comparable")
-    assert row.note == f"another machine: gpu_memory_bytes: {GPU.gpu_memory_bytes} → {half}"
+    assert comparison.head.machine == other.hard
 
 
 def test_a_run_in_which_everything_failed_knows_its_machine():
     comparison = judged(a_run(), a_run(a_failed("a"), environment=an_environment(hard=GPU)))
 
     assert comparison.head.machine == GPU
-
-
-def test_other_parameters_are_incomparable():
-    comparison = judged(
-        a_run(a_measured("a", *STEADY, parameters={"batch": 64})),
-        a_run(a_measured("a", *STEADY, parameters={"batch": 128})),
-    )
-
-    assert comparison.rows[0].code == "not_comparable"
-    assert comparison.rows[0].note == "other parameters: batch: 64 → 128"
 
 
 def test_numerics_that_no_baseline_can_judge_are_those_of_the_launched_base():
@@ -86,45 +93,13 @@ def test_numerics_that_no_baseline_can_judge_are_those_of_the_launched_base():
     assert row.verdict is Verdict.UNCHANGED
 
 
-def test_another_statistic_is_incomparable():
-    quick = Protocol(processes=3, statistic="min")
-    measured = a_measured("a", *STEADY)
-
-    comparison = judged(a_run(measured), a_run(msgspec.structs.replace(measured, protocol=quick)))
-
-    assert comparison.rows[0].code == "not_comparable"
-    assert (
-        comparison.rows[0].note == "a step is not the same on both sides: statistic: median → min"
-    )
-    assert comparison.exit_code == ExitCode.NO_ANSWER
-
-
-def test_values_that_differ_only_by_their_type_are_told_apart():
-    comparison = judged(
-        a_run(a_measured("a", *STEADY, parameters={"batch": 1, "dtype": "None"})),
-        a_run(a_measured("a", *STEADY, parameters={"batch": "1", "dtype": "none"})),
-    )
-
-    assert comparison.rows[0].note == "other parameters: batch: 1 → '1', dtype: None → none"
-
-
-def test_other_software_is_compared_and_named():
-    comparison = judged(
-        a_run(a_measured("a", *STEADY), environment=an_environment(torch="2.12.0")),
-        a_run(a_measured("a", *STEADY)),
-    )
+def test_other_software_is_compared_and_named_unless_a_team_makes_it_a_hard_fact():
+    sides = a_run(PLAIN, environment=an_environment(torch="2.12.0")), a_run(PLAIN)
+    comparison = judged(*sides)
 
     assert [(d.field, d.base, d.head) for d in comparison.differences] == [
         ("torch", "2.12.0", "2.13.0")
     ]
     assert comparison.verdict is Verdict.UNCHANGED
-
-
-def test_a_team_may_make_software_a_hard_fact():
-    comparison = judged(
-        a_run(a_measured("a", *STEADY), environment=an_environment(torch="2.12.0")),
-        a_run(a_measured("a", *STEADY)),
-        tiers=Tiers(hard=("torch",)),
-    )
-
-    assert comparison.rows[0].code == "not_comparable"
+    hard = judged(*sides, tiers=Tiers(hard=("torch",)))
+    assert hard.rows[0].code == "not_comparable"

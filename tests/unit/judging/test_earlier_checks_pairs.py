@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from ci_perf.judging import compare as judge
-from ci_perf.judging import confirm, earlier_checks, summarise
+from ci_perf.judging import earlier_checks, summarise
 from ci_perf.judging.earlier_checks import Before, Offered
 from ci_perf.judging.policy import default_limits
 from ci_perf.model.comparison import Verdict
@@ -226,10 +226,6 @@ def test_sessions_that_differ_do_not_hide_that_pairs_lack_spread():
         confirmation.add(0.02, base=base)
 
     assert confirmation.alarm_spread() == pytest.approx(usual**0.5)
-
-
-def test_shares_of_suspects_and_of_the_check_multiply():
-    assert confirm.share_alpha(5, check=2) == pytest.approx(0.05 / 5 * earlier_checks.share(2))
 
 
 def test_a_summary_keeps_pairs_of_a_workload_that_had_none_today():

@@ -1,7 +1,5 @@
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from ci_perf.judging import launch_numbers
 from ci_perf.model.process import Ranks, StepPhase, StepPhases, Warmup, Work
@@ -279,13 +277,3 @@ def test_a_turn_that_the_single_process_has_not_run_has_no_efficiency():
     )
 
     assert ["scaling_efficiency" in process for process in found] == [True, False]
-
-
-@given(size=st.integers(2, 64), step_s=st.floats(1e-6, 1e3), items=st.floats(1, 1e6))
-def test_n_times_the_items_in_the_same_time_is_perfect_scaling(size, step_s, items):
-    (found,) = of_workload(
-        at_world_size(size, step_s, items_per_step=size * items),
-        at_world_size(1, step_s, items_per_step=items),
-    )
-
-    assert found["scaling_efficiency"] == pytest.approx(1.0)

@@ -151,16 +151,6 @@ def test_what_is_known_of_launches_goes_into_the_confirmation():
     assert [screened([QUIET] * n, QUIET[:2]).prior_df for n in (20, 1)] == [30, 3]
 
 
-def test_a_noisy_neighbour_widens_a_quiet_workload():
-    quiet = [moved(QUIET, by) for by in (0.0, 0.0005, -0.0005)]
-    noisy = [moved(QUIET, by) for by in (0.0, 0.05, -0.05)]
-
-    among_quiet = screened(quiet, QUIET, among=[(quiet, QUIET)] * 5)
-    among_noisy = screened(quiet, QUIET, among=[(noisy, QUIET)] * 5)
-
-    assert among_quiet.error < among_noisy.error
-
-
 def test_fewer_launches_of_the_head_make_it_less_sure():
     sessions = [moved((0.0, 0.03, -0.03, 0.02, -0.02), by) for by in (0, 0.01, -0.01)]
 

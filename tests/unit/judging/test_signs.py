@@ -271,17 +271,6 @@ def test_where_pairs_decide_nothing_a_history_that_is_far_away_is_named(head, ra
     assert comparison.exit_code == ExitCode.OK  # and the row says which losses it excludes
 
 
-@pytest.mark.parametrize("ratio", [0.97, 1.0, 1.08])
-def test_a_required_answer_that_is_missing_is_not_green(ratio):
-    limits = Limits(default=default_limits() | {"step_time_s": Limit(relative=0.02, require=True)})
-    head = a_head(scaled(STEADY, 1.019))
-
-    comparison = judged(HISTORY, in_turns(head, pairs(ratio, spread=0.15)), limits=limits)
-
-    assert said(comparison)[0] is Verdict.INCONCLUSIVE
-    assert comparison.exit_code == ExitCode.NO_ANSWER
-
-
 def test_a_history_counts_for_nothing_where_the_machine_has_moved():
     moved = in_turns(
         a_head(SLOWER, canaries=some_canaries(before=1.2e-3)), pairs(1.0, count=7, spread=0.05)

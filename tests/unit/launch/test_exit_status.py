@@ -47,6 +47,13 @@ class Host:
         text = f"oom_kill_disable 0\nunder_oom 0\noom_kill {kills}\n"
         self.write(self.cgroups / "memory/job/memory.oom_control", text)
 
+    def after_a_kill(self, kind):
+        """Return the count that was begun before one process was killed."""
+        kind(self, 0)
+        begun = self.count()
+        kind(self, 1)
+        return begun
+
     def of_all(self, kills):
         self.write(self.proc / "vmstat", f"nr_free_pages 12\noom_kill {kills}\n")
 
@@ -86,9 +93,7 @@ def test_a_container_finds_its_group_at_the_root(host):
 
 
 def test_a_kill_for_memory_is_recorded_with_the_peak_that_the_monitor_saw(host):
-    host.version_2(0)
-    kills = host.count()
-    host.version_2(1)
+    kills = host.after_a_kill(Host.version_2)
     failure = TaskFailure(phase=Phase.BUILD, reason="the process was ended by SIGKILL")
 
     found = exit_status.with_memory(failure, ended(-signal.SIGKILL), kills.read(), EVIDENCE)
@@ -98,9 +103,7 @@ def test_a_kill_for_memory_is_recorded_with_the_peak_that_the_monitor_saw(host):
 
 
 def test_a_process_whose_helper_was_killed_for_memory_says_so(host):
-    host.version_2(0)
-    kills = host.count()
-    host.version_2(1)
+    kills = host.after_a_kill(Host.version_2)
 
     found = exit_status.with_memory(BOOM, ended(1), kills.read(), None)
 
@@ -109,18 +112,14 @@ def test_a_process_whose_helper_was_killed_for_memory_says_so(host):
 
 
 def test_what_happens_to_others_on_the_host_explains_no_failure_of_ours(host):
-    host.of_all(0)
-    kills = host.count()
-    host.of_all(1)
+    kills = host.after_a_kill(Host.of_all)
 
     assert exit_status.with_memory(BOOM, ended(1), kills.read(), None) is BOOM
     assert exit_status.with_memory(BOOM, ended(-9, timed_out=True), kills.read(), None) is BOOM
 
 
 def test_what_the_process_could_still_say_stands(host):
-    host.version_2(0)
-    kills = host.count()
-    host.version_2(1)
+    kills = host.after_a_kill(Host.version_2)
     told = TaskFailure(phase=Phase.BUILD, reason="MemoryError", exhausted=Exhausted(kind="limit"))
 
     assert exit_status.with_memory(told, ended(1), kills.read(), EVIDENCE) is told

@@ -34,14 +34,6 @@ def test_what_a_program_leaves_behind_is_not_waited_for():
     os.kill(pid, signal.SIGKILL)
 
 
-def test_a_program_without_a_metric_reports_nothing():
-    run = program("print('took 5')", metric="")
-
-    run.run()
-
-    assert run.find_step_times() == []
-
-
 @pytest.mark.parametrize(
     ("unit", "seconds"), [("step_s", 2.0), ("a_step_ms", 2e-3), ("x_us", 2e-6)]
 )

@@ -25,32 +25,6 @@ def test_a_device_bound_block_takes_what_its_kernels_take():
     assert ns(block.step_s, block.device_s, block.issue_s) == [2_000_600, 2_000_500, 5_000]
 
 
-def test_each_step_lies_between_two_events():
-    stream = Stream(launch_ns=5_000, record_ns=0)
-    kernels = iter([1_000_000, 3_000_000, 2_000_000])
-
-    block = time_block(stream, lambda: stream.kernel(next(kernels)), 3)
-
-    assert ns(*block.steps_s) == [1_005_000, 3_000_000, 2_000_000]
-
-
-def test_a_launch_bound_step_is_as_long_as_the_host_takes_to_queue_it():
-    stream = Stream(launch_ns=5_000, record_ns=1_000)
-
-    block = time_block(stream, lambda: [stream.kernel(1_000) for _ in range(100)], 10)
-
-    assert ns(block.issue_s, block.step_s, block.device_s) == [500_000, 501_100, 501_000]
-
-
-def test_the_host_is_timed_on_an_empty_queue():
-    stream = Stream(launch_ns=5_000)
-    stream.kernel(9_000_000)
-
-    block = time_block(stream, lambda: stream.kernel(2_000_000), 3)
-
-    assert ns(block.issue_s) == [5_000]
-
-
 def test_a_device_that_waits_for_the_host_is_timed_while_it_waits():
     stream = Stream(launch_ns=0, record_ns=0)
 

@@ -57,7 +57,6 @@ def test_the_same_document_gives_the_same_text():
         (lambda d: d["measured"][0].update(processes=[]), r"processes: .* length >= 1"),
         (lambda d: d["measured"][0].update(workload="a b"), r"workload: .*regex.*, found \"a b\""),
         (lambda d: d["measured"].append(d["measured"][0]), r"workload 'a' appears twice"),
-        (lambda d: d["failed"][0].update(workload="a"), r"workload 'a' appears twice"),
         (
             lambda d: d["validity"].update(status="invalid"),
             r"\$\.validity: expected status 'valid', which follows .*, found 'invalid'$",
@@ -75,17 +74,8 @@ def test_the_same_document_gives_the_same_text():
             r"processes\[0\]\.index: expected int <= \d+, found 9223372036854775808",
         ),
         (
-            lambda d: d["measured"][0]["processes"][0]["memory"].update(host_rss_peak_bytes=2**63),
-            r"host_rss_peak_bytes: expected int <= 9223372036854775807",
-        ),
-        (
             lambda d: d["measured"][0]["processes"][0]["timed"].update(block_s=[1e300]),
             r"block_s\[0\]: expected float <= 1000000000.0, found 1e\+300",
-        ),
-        (lambda d: d.update(duration_s=1e10), r"\$\.duration_s: expected float <= 1000000000.0"),
-        (
-            lambda d: d["measured"][0].update(items_per_step=1e300),
-            r"items_per_step: expected float <= 1e\+18",
         ),
         (
             lambda d: d["measured"][0]["parameters"].update({"a b": 1, "c": 2**64}),

@@ -8,7 +8,7 @@ from ci_perf.model.comparison import Verdict
 from tests.comparisons import a_change, a_comparison, a_head, a_numerics
 from tests.histories import a_pair, in_turns
 from tests.runs import a_gpu_evidence, a_measured, a_run, an_evidence, some_canaries
-from tests.unit.report import shapes, shapes_in_turns
+from tests.unit.report import shapes
 
 
 def with_a_run():
@@ -73,26 +73,5 @@ def _alone(shape):
     return alone
 
 
-ALL = (
-    with_a_run,
-    thirty_workloads,
-    ten_regressions,
-    one_launch,
-    many_pairs,
-    *map(
-        _alone,
-        (
-            shapes.regressed,
-            shapes.unchanged,
-            shapes.improved,
-            shapes.failed,
-            shapes.all_new,
-            shapes.nothing,
-            shapes.inconclusive,
-            shapes.invalid,
-            shapes.hostile,
-            shapes.numerics_changed,
-            shapes_in_turns.explained,
-        ),
-    ),
-)
+OWN = (with_a_run, thirty_workloads, ten_regressions, one_launch, many_pairs)
+ALL = (*OWN, *map(_alone, shapes.ALL))

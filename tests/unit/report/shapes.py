@@ -1,5 +1,8 @@
 """One comparison per shape of report: what the golden files show."""
 
+import inspect
+import sys
+
 import msgspec
 
 from ci_perf.features.explain.model import Explanation
@@ -362,29 +365,10 @@ def own_gate():
     return a_comparison(*rows, gate_changes=found)
 
 
-ALL = (
-    own_gate,
-    regressed,
-    unchanged,
-    improved,
-    failed,
-    missing,
-    other_machine,
-    all_new,
-    nothing,
-    inconclusive,
-    invalid,
-    degraded,
-    image_changed,
-    hostile,
-    numerics_changed,
-    numerics_gated,
-    numerics_vary,
-    canary_moved,
-    out_of_memory,
-    partly_invalid,
-    scaling,
-    canary_moved_and_paired,
-    *shapes_in_turns.ALL,
-    *shapes_of_profiles.ALL,
+# Each function of these files that has no parameter is a shape.
+ALL = tuple(
+    shape
+    for module in (sys.modules[__name__], shapes_in_turns, shapes_of_profiles)
+    for _, shape in inspect.getmembers(module, inspect.isfunction)
+    if shape.__module__ == module.__name__ and not inspect.signature(shape).parameters
 )

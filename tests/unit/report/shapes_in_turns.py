@@ -309,18 +309,3 @@ def explained():
         *UNCHANGED,
         interleaved=an_interleaved(suspects=5, pairs=44),
     )
-
-
-ALL = (
-    explained,
-    slower_and_larger,
-    busy,
-    who_moved,
-    stale,
-    unconfirmed,
-    likely_slower,
-    undecided_pairs,
-    undecided_history,
-    required,
-    new_machine,
-)

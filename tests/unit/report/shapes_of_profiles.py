@@ -51,6 +51,3 @@ COMPILED = msgspec.structs.replace(
 def profiled():
     """Two GPUs, of which one hides its power, and a compiled workload beside an eager one."""
     return a_comparison(*UNCHANGED, profiles=(EAGER, COMPILED))
-
-
-ALL = (profiled,)

@@ -145,12 +145,6 @@ def test_a_limit_that_would_promise_nothing_is_not_advised(limit):
     assert step.endswith("Use a quieter machine.")
 
 
-def test_losses_that_differ_in_a_late_digit_are_shown_with_that_digit():
-    (step,) = steps(a_numerics("bert", base=(2.0,), head=(2.00000001,), code="numerics_vary"))
-
-    assert "bert (loss of step 1: 2 → 2.00000001, " in step
-
-
 @pytest.mark.parametrize("verdict", [Verdict.NEW, Verdict.INCONCLUSIVE])
 @pytest.mark.parametrize("blame", [REGRESSED, a_numerics("bert", gate=True)])
 def test_what_pairs_blame_is_not_accepted_for_want_of_a_baseline(verdict, blame):

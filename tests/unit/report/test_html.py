@@ -1,8 +1,6 @@
 import pytest
 
-from ci_perf.model.comparison import Verdict
 from ci_perf.report import html
-from tests.comparisons import a_change, a_comparison
 from tests.runs import a_failed, a_measured, a_run
 from tests.unit.report import shapes
 from tests.unit.report.rendered import Elements
@@ -22,14 +20,6 @@ def test_a_comparison_of_any_shape_is_whole_html(shape):
 
     assert found.open == []
     assert not set(found.tags) & {"a", "script", "svg", "x"}
-
-
-def test_a_command_is_shown_whole_and_as_text():
-    names = [f"a_workload_with_a_long_name.batch={n}<b>" for n in (16, 1024)]
-    rows = (a_change(name, Verdict.REGRESSED, ratio=1.9) for name in names)
-    text = html.comparison(a_comparison(*rows))
-
-    assert f"&#39;{names[1][:-3]}&lt;b&gt;&#39;" in text
 
 
 def test_text_of_a_run_is_text_and_no_tag():

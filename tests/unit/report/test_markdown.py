@@ -43,12 +43,6 @@ def test_rows_stand_worst_first_and_the_unchanged_closest_to_their_limit():
     assert names == ["`worse`", "`bad`", "`free`", "`better`", "`near`", "`far`"]
 
 
-def test_a_name_in_a_command_cannot_start_another_one():
-    row = a_change("x; rm -rf ~", Verdict.REGRESSED, ratio=1.1)
-
-    assert "--workload 'x; rm -rf ~' --reason" in markdown.render(a_comparison(row))
-
-
 def test_a_workload_missing_against_a_run_has_no_baseline_to_delete():
     comparison = shapes.missing()
     base = msgspec.structs.replace(comparison.base, label="base/run.json")

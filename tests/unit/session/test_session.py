@@ -274,15 +274,6 @@ def test_a_listener_hears_every_step_in_its_order(measure):
     assert [said for name, *said in notes.heard if name == "round_finished"] == [[1, 2], [2, 2]]
 
 
-def test_a_round_that_nobody_survives_is_the_last_one(measure):
-    notes = Recorder()
-
-    measure(Answers(failing=["a"]), "a", processes=5, listener=notes)
-
-    assert ("round_finished", 1, 1) in notes.heard
-    assert notes.heard[-1] == ("canary_started",)
-
-
 def test_the_listener_of_these_tests_has_exactly_the_methods_of_the_protocol():
     def methods(listener):
         return {

@@ -45,15 +45,6 @@ def test_canaries_stand_after_long_rounds_however_soon_after_the_ones_between(me
     assert positions == ["before", "between", "between", "after"]
 
 
-def test_without_canaries_none_is_asked(measure):
-    launcher = Answers()
-
-    run = measure(launcher, "a", canaries=False)
-
-    assert "canaries" not in launcher.asked
-    assert run.canaries == ()
-
-
 def test_a_machine_without_canaries_is_asked_once_and_is_not_blamed(measure):
     launcher = Answers(canaries=[{}])
 

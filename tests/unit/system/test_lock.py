@@ -9,21 +9,9 @@ import pytest
 
 from ci_perf.errors import BusyError, CannotWriteError
 from ci_perf.system import lock
+from tests.clocks import Clock
 
 SPAWN = multiprocessing.get_context("spawn")
-
-
-class Clock:
-    """Time that passes only by sleeping."""
-
-    def __init__(self):
-        self.now = 0.0
-
-    def read(self):
-        return self.now
-
-    def sleep(self, seconds):
-        self.now += seconds
 
 
 def held(where, *devices, owner="run b", timeout_s=0.0, waiting=lambda *_: None, **world):
@@ -81,6 +69,9 @@ def test_who_waits_is_told_the_owner_and_gives_up_in_time(tmp_path, holder):
     holder("GPU-0")
     told, clock = [], Clock()
 
+    def sleep(seconds):
+        clock.now += seconds
+
     with (
         pytest.raises(
             BusyError, match=r"GPU-0 to become free .* 5 s.*held by run a.*CI_PERF_LOCK_DIR"
@@ -90,8 +81,8 @@ def test_who_waits_is_told_the_owner_and_gives_up_in_time(tmp_path, holder):
             "GPU-0",
             timeout_s=5,
             waiting=lambda *said: told.append(said),
-            clock=clock.read,
-            sleep=clock.sleep,
+            clock=clock,
+            sleep=sleep,
         ),
     ):
         pytest.fail("held twice")
@@ -138,39 +129,26 @@ def test_half_of_what_is_wanted_is_given_back(tmp_path, holder):
         pass
 
 
-def test_a_folder_that_cannot_be_made_is_named_with_the_next_step(tmp_path):
-    (tmp_path / "file").touch()
-
-    with (
-        pytest.raises(CannotWriteError, match=r"CI_PERF_LOCK_DIR"),
-        held(tmp_path / "file", "GPU-0"),
-    ):
-        pytest.fail("held")
-
-
-def test_a_pipe_in_the_place_of_a_lock_is_refused_with_the_next_step(tmp_path):
-    os.mkfifo(tmp_path / "GPU-0.lock")
-
-    with (
-        pytest.raises(CannotWriteError, match=r"found a pipe; remove it, .*CI_PERF_LOCK_DIR"),
-        held(tmp_path, "GPU-0"),
-    ):
-        pytest.fail("held")
-
-
-def test_a_socket_in_the_place_of_a_lock_is_refused(tmp_path):
+def make_socket(path):
     with socket.socket(socket.AF_UNIX) as server:
-        server.bind(str(tmp_path / "GPU-0.lock"))
-
-    with pytest.raises(CannotWriteError, match="cannot be locked"), held(tmp_path, "GPU-0"):
-        pytest.fail("held")
+        server.bind(str(path))
 
 
-def test_a_pipe_in_the_place_of_the_folder_is_refused(tmp_path):
-    os.mkfifo(tmp_path / "locks")
+@pytest.mark.parametrize(
+    ("name", "make", "message"),
+    [
+        ("locks", os.mkfifo, "CI_PERF_LOCK_DIR"),
+        ("locks", Path.touch, "CI_PERF_LOCK_DIR"),
+        ("locks/GPU-0.lock", os.mkfifo, r"found a pipe; remove it, .*CI_PERF_LOCK_DIR"),
+        ("locks/GPU-0.lock", make_socket, "cannot be locked"),
+    ],
+)
+def test_what_stands_in_the_place_of_a_lock_or_its_folder_is_refused(tmp_path, name, make, message):
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    make(tmp_path / name)
 
     with (
-        pytest.raises(CannotWriteError, match="CI_PERF_LOCK_DIR"),
+        pytest.raises(CannotWriteError, match=message),
         held(tmp_path / "locks", "GPU-0"),
     ):
         pytest.fail("held")

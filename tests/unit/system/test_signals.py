@@ -77,31 +77,6 @@ def test_a_signal_that_was_kept_back_can_be_noted():
         assert noted.have_come()
 
 
-def test_what_is_ignored_is_not_deferred():
-    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    try:
-        with signals.defer_signals() as deferral, deferral.suspended():
-            signal.raise_signal(signal.SIGHUP)
-
-        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
-    finally:
-        signal.signal(signal.SIGHUP, before)
-
-
-def test_another_thread_defers_nothing():
-    done = []
-
-    def work():
-        with signals.defer_signals() as deferral, deferral.suspended():
-            done.append(deferral.have_come())
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    thread.join()
-
-    assert done == [False]
-
-
 def test_interrupts_are_noted_and_raise_only_when_asked():
     before = signal.getsignal(signal.SIGTERM)
     with signals.note_signals() as ending:
@@ -134,24 +109,37 @@ def test_a_signal_that_came_before_is_raised_where_nobody_asks():
     assert not entered
 
 
-def test_what_is_ignored_stays_ignored():
+@contextlib.contextmanager
+def deferring():
+    """Defer signals, and let them come at once."""
+    with signals.defer_signals() as deferral, deferral.suspended():
+        yield deferral
+
+
+both = pytest.mark.parametrize("enter", [deferring, signals.note_signals])
+
+
+@both
+def test_what_is_ignored_stays_ignored(enter):
     """As nohup does it."""
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
-        with signals.note_signals() as ending:
+        with enter() as entered:
             os.kill(os.getpid(), signal.SIGHUP)
 
-            assert not ending.have_come()
+            assert not entered.have_come()
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
     finally:
         signal.signal(signal.SIGHUP, before)
 
 
-def test_outside_the_main_thread_nothing_is_noted():
+@both
+def test_outside_the_main_thread_nothing_is_deferred_or_noted(enter):
     have_come = []
 
     def measure():
-        with signals.note_signals() as ending:
-            have_come.append(ending.have_come())
+        with enter() as entered:
+            have_come.append(entered.have_come())
 
     thread = threading.Thread(target=measure)
     thread.start()

@@ -37,13 +37,10 @@ def test_what_is_given_replaces_the_default():
             "parameter 'modle': unknown; this workload has: batch, model, padded, rate, workers",
         ),
         ({"model": "huge"}, "parameter 'model': expected one of 'tiny', 'base', found 'huge'"),
-        ({"model": 1}, "parameter 'model': expected one of 'tiny', 'base', found 1"),
         ({"batch": 0}, "parameter 'batch': expected int >= 1, found 0"),
         ({"batch": "8"}, "parameter 'batch': expected int, found '8'"),
-        ({"batch": 1.5}, "parameter 'batch': expected int, found 1.5"),
         ({"batch": True}, "parameter 'batch': expected int, found True"),
         ({"workers": -1}, "parameter 'workers': expected int >= 0, found -1"),
-        ({"padded": "yes"}, "parameter 'padded': expected bool, found 'yes'"),
     ],
 )
 def test_a_wrong_parameter_is_named_with_what_was_expected_and_found(given, message):
