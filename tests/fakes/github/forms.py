@@ -1,7 +1,4 @@
-"""How GitHub writes what it remembers as JSON: the keys that somebody reads.
-
-All else that the description requires is filled in by `schema.Description`.
-"""
+"""How GitHub writes what it remembers as JSON: the keys that somebody reads, and no other."""
 
 import base64
 
