@@ -171,6 +171,7 @@ def test_one_job_reports_all_machines_in_one_comment_under_one_headline(on_pull)
 
     (body,) = on_pull.bodies()
     assert ended.code == 1
+    assert on_pull.summary.count("### ") == 2
     assert body.splitlines()[2] == "## ❌ Fail on 1 of 2 machines: `nvidia-h200`"
     assert body.index("no regression") < body.index("❌ 1 regressed"), "cpu before nvidia"
     assert len(on_pull.github.sent("POST", COMMENTS)) == 1
