@@ -158,12 +158,11 @@ def test_a_setup_that_fails_names_its_side_and_shows_its_last_words(repository):
     assert len(repository.worktrees()) == 1
 
 
-@pytest.mark.parametrize("ref", ["no-such-branch", "--help"])
-def test_a_ref_that_is_not_there_ends_it_before_anything_is_measured(repository, ref):
-    done = Project(repository.root).run("check", f"--against={ref}")
+def test_a_ref_that_is_not_there_ends_it_before_anything_is_measured(repository):
+    done = Project(repository.root).run("check", "--against=no-such-branch")
 
     assert done.code == ExitCode.USAGE
-    assert ref in done.err
+    assert "no-such-branch" in done.err
     assert "measuring" not in done.err
 
 

@@ -169,12 +169,3 @@ def test_a_baseline_that_outlived_its_workload_on_the_base_is_a_note_until_it_is
     assert "no workload of the suite has this name any more" in accepted.out
     assert list(project.root.glob("baselines/**/other.json")) == []
     assert list(project.root.glob("baselines/*/smoke/nap.json"))
-
-
-def test_head_and_base_that_are_one_commit_have_nothing_to_compare(project):
-    suite(project, ORDER.format("a", "b"))
-
-    done, _ = checked(project)
-
-    assert done.code == ExitCode.NO_ANSWER
-    assert "base and head are the same commit" in done.err

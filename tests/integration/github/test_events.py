@@ -208,16 +208,6 @@ def test_any_other_event_is_only_summarised(stage):
     assert stage.summary
 
 
-def test_in_a_plain_shell_the_report_goes_to_stdout(stage):
-    ended = stage.publish("--check", of=[worse()])
-
-    assert ended.code == 1
-    assert ended.out.startswith("### ❌ Fail: ")
-    assert "| Workload |" in ended.out
-    assert not stage.summary
-    assert not ended.err
-
-
 def test_every_event_of_the_table_is_tested_here():
     table = Path(__file__).parents[3].joinpath("docs/github.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| (.*?) \|", table.split("## What goes where")[1], re.MULTILINE)

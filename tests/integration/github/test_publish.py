@@ -11,11 +11,10 @@ from ci_perf.errors import ExitCode, InvalidFileError, UsageError
 from ci_perf.github.actions import MAX_SUMMARY_BYTES
 from ci_perf.model.comparison import Verdict
 from ci_perf.system import files
-from tests.comparisons import a_change, a_comparison, a_head
+from tests.comparisons import a_change, a_comparison
 from tests.fakes.github import faults
 from tests.fakes.github.fixtures import on_github_and_ghes
 from tests.integration.github.stage import PULL, a_client, fine, worse
-from tests.runs import CPU, GPU
 
 FAULTS = {
     "bad credentials": faults.BAD_CREDENTIALS,
@@ -129,15 +128,6 @@ def test_a_proxy_that_refuses_is_a_warning_without_its_password(on_pull):
     assert "s3cret" not in ended.err
 
 
-def test_an_event_that_cannot_be_read_is_a_warning_and_the_summary_is_there(on_pull):
-    on_pull.environment(GITHUB_EVENT_PATH=on_pull.folder / "gone.json")
-    ended = on_pull.publish(of=[worse()])
-
-    assert ended.code == ExitCode.REGRESSED
-    assert "::warning title=ci-perf::not reported:" in ended.err
-    assert "❌ 1 regressed" in on_pull.summary
-
-
 def test_a_bug_of_ours_changes_no_verdict_and_shows_no_token(on_pull):
     def boom(*_, **__):
         raise RuntimeError(f"with {on_pull.github.token}")
@@ -188,24 +178,9 @@ def test_a_summary_that_is_full_is_a_warning(on_pull):
     assert len(on_pull.bodies()) == 1
 
 
-@pytest.mark.parametrize("codes", [(0, 1), (1, 3), (3, 0), (0, 0)])
-def test_of_several_machines_a_regression_wins_then_what_has_no_answer(stage, codes):
-    made = [
-        a_comparison(a_change(), head=a_head(machine=machine), exit_code=code)
-        for machine, code in zip((GPU, CPU), codes, strict=True)
-    ]
-
-    assert stage.publish(of=made).code == (1 if 1 in codes else max(codes))
-
-
 def test_an_exit_code_that_no_judge_gives_is_refused(on_pull):
     with pytest.raises(InvalidFileError, match="expected 0, 1 or 3, found 130"):
         on_pull.publish(of=[fine(exit_code=130)])
-
-
-def test_the_same_machine_twice_is_wrong_use(on_pull):
-    with pytest.raises(UsageError, match="a second comparison"):
-        on_pull.publish(of=[fine(), worse()])
 
 
 def test_one_key_for_two_suites_is_wrong_use(on_pull):
