@@ -13,7 +13,6 @@ from ci_perf.model.comparison import Verdict
 from ci_perf.system import files
 from tests.comparisons import a_change, a_comparison
 from tests.fakes.github import faults
-from tests.fakes.github.fixtures import on_github_and_ghes
 from tests.integration.github.stage import PULL, a_client, fine, worse
 
 FAULTS = {
@@ -72,7 +71,6 @@ def test_a_report_that_is_required_and_shown_leaves_the_verdict(on_pull):
     assert on_pull.publish("--require-report", of=[worse()]).code == ExitCode.REGRESSED
 
 
-@on_github_and_ghes
 def test_a_token_that_may_not_comment_says_what_to_do(on_pull):
     on_pull.github.read_only()
     ended = on_pull.publish()

@@ -316,7 +316,6 @@ def test_hostile_text_in_a_run_is_shown_and_never_obeyed(second):
 # --- the token
 
 
-@on_github_and_ghes
 def test_the_host_of_artifacts_never_sees_the_token(second):
     second.measured(slower()).report()
 

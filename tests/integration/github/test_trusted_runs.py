@@ -58,7 +58,6 @@ def test_a_run_cannot_say_that_a_change_was_accepted(second):
     assert ended.code == ExitCode.REGRESSED
 
 
-@on_github_and_ghes
 @pytest.mark.parametrize("commit", ["f" * 40, HEAD, "unknown", "main", "../../../user"])
 def test_pairs_of_any_other_commit_are_left_alone_and_the_report_says_so(second, commit):
     second.opened(fork=True)
