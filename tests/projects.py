@@ -53,20 +53,22 @@ timeout_s = 60
 warmup_min_steps = 2
 warmup_window = 2
 warmup_min_s = 0.01
-warmup_max_s = 0.2
+warmup_max_s = 0.05
 timed_min_blocks = 3
 timed_min_s = 0.02
-timed_max_s = 0.3
+timed_max_s = 0.1
 block_min_s = 0.002
 statistic = "min"
 fingerprint_steps = 0
+memory_steps = 1
+phase_steps = 1
 monitor_hz = 0
 [limits]
 step_time_s = { limit = 0.5 }
 host_rss_peak_bytes = { gate = false }
 """
 # What the product says, before and after.
-FAST, SLOW = "SECONDS = 0.005\n", "SECONDS = 0.02\n"
+FAST, SLOW = "SECONDS = 0.003\n", "SECONDS = 0.012\n"
 
 
 @dataclass(frozen=True)

@@ -83,7 +83,7 @@ ready_s = {ready_s}
 command = "{python} client.py {{port}} {path} {{output}}"
 {reads}
 require = "{require}"
-protocol = {{ processes = 1 }}
+protocol = {{ processes = 1, timed_min_s = 0.0, timed_max_s = 0.1, memory_steps = 1 }}
 """
 
 

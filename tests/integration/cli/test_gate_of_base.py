@@ -4,13 +4,12 @@ import pytest
 
 from ci_perf.errors import ExitCode
 from tests import repositories
-from tests.projects import NAP, NAP_SETTINGS, Project
+from tests.projects import FAST, NAP, NAP_SETTINGS, SLOW, Project
 
-LIBRARY = {"a": "SECONDS = 0.005\n", "b": "SECONDS = 0.02\n"}
+LIBRARY = {"a": FAST, "b": SLOW}
 ORDER = 'python_path = ["{}", "{}"]\n'
-SETUP = 'setup = {{ command = "mkdir -p gen && echo SECONDS = {} > gen/product.py" }}\n'
+SETUP = 'setup = {{ command = "mkdir -p gen && cp {}/product.py gen" }}\n'
 GENERATED = 'python_path = ["gen"]\n'
-SLOWER, FASTER = "0.02", "0.005"
 
 
 @pytest.fixture
@@ -58,7 +57,7 @@ def row(comparison, metric="step_time_s", workload="nap"):
     ("before", "after"),
     [
         (ORDER.format("a", "b"), ORDER.format("b", "a")),
-        (SETUP.format(FASTER) + GENERATED, SETUP.format(SLOWER) + GENERATED),
+        (SETUP.format("a") + GENERATED, SETUP.format("b") + GENERATED),
     ],
     ids=["python_path", "setup"],
 )
