@@ -51,6 +51,10 @@ def test_what_a_pull_request_has_measured_is_judged_again_and_posted(second, for
     assert "❌ 1 regressed" in second.stage.summary
 
 
+def test_a_pull_request_without_news_ends_well(second):
+    assert second.measured(steady()).report().code == ExitCode.OK
+
+
 def test_the_verdict_of_whoever_measured_is_not_even_read(second):
     second.measured(
         artifact=artifact_of(slower()) | {"comparison.json": '{"verdict": "unchanged"}'}
