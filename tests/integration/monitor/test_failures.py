@@ -12,7 +12,7 @@ from ci_perf.launch import monitoring
 from ci_perf.model import task
 from ci_perf.system import child, scratch
 from tests.processes import is_alive, wait_for_children, wait_until
-from tests.watched import PYTHON
+from tests.watched import PYTHON, evidence_of
 
 QUICK_WORKER = """
 import sys
@@ -72,7 +72,7 @@ def test_what_the_worker_puts_in_its_folder_is_neither_written_nor_believed(
 
     assert victim.read_text() == "mine"
     assert all((folder / name).is_symlink() for name in names)
-    assert watched.evidence() is not None
+    assert evidence_of(watched)
 
 
 def test_a_folder_that_is_gone_costs_no_workload(tmp_path):
@@ -93,9 +93,7 @@ def test_junk_on_the_line_changes_nothing(watch, worker_under_watch, folder):
         os.close(handle)
         worker.finished()
 
-    evidence = watched.evidence()
-    assert evidence is not None
-    assert evidence.trouble == ""
+    assert evidence_of(watched).trouble == ""
 
 
 def test_the_monitor_survives_the_cleaning_up_after_a_worker(watch, folder):
@@ -109,9 +107,7 @@ def test_the_monitor_survives_the_cleaning_up_after_a_worker(watch, folder):
             interrupted=lambda: False,
         )
 
-    evidence = watched.evidence()
-    assert evidence is not None
-    assert evidence.trouble == ""
+    assert evidence_of(watched).trouble == ""
 
 
 KEEPER = """

@@ -7,10 +7,9 @@ import msgspec
 import pytest
 
 from ci_perf.measuring import distrust
-from ci_perf.model.validity import Evidence
 from tests import drivers
 from tests.processes import below, wait_for_polls
-from tests.watched import WatchedWorker
+from tests.watched import WatchedWorker, evidence_of
 
 
 @pytest.fixture
@@ -23,9 +22,7 @@ def seen(watch, worker_under_watch, driver):
             worker = worker_under_watch().past("start").at("timing")
             driver.says(**dict(meanwhile))
             worker.finished()
-        evidence = watched.evidence()
-        assert isinstance(evidence, Evidence), watched.problem
-        return evidence
+        return evidence_of(watched)
 
     return run
 
@@ -61,8 +58,7 @@ def test_energy_is_the_difference_of_the_counter_at_the_borders(watch, worker_un
         driver.says(energy_mj=50_000)
         worker.finished()
 
-    evidence = watched.evidence()
-    assert evidence is not None
+    evidence = evidence_of(watched)
     assert evidence.gpus[0].energy_j == 2.5
 
 
@@ -85,8 +81,7 @@ def test_the_peak_of_memory_outlives_a_worker_that_is_killed(watch, worker_under
         worker.child.kill()
         worker.child.wait()
 
-    evidence = watched.evidence()
-    assert evidence is not None
+    evidence = evidence_of(watched)
     assert (evidence.host_rss_peak_bytes or 0) > 2**20
     assert "never ended" in evidence.trouble
 
@@ -95,8 +90,7 @@ def test_a_worker_that_never_begins_is_said_to(watch):
     with watch() as watched:
         pass
 
-    evidence = watched.evidence()
-    assert evidence is not None
+    evidence = evidence_of(watched)
     assert "never began" in evidence.trouble
     assert evidence.host_rss_peak_bytes is None
 
@@ -116,8 +110,7 @@ def test_two_ranks_are_timed_from_the_first_that_begins_to_the_last_that_ends(wa
         time.sleep(0.3)
         ranks[1].finished()
 
-    evidence = watched.evidence()
-    assert evidence is not None
+    evidence = evidence_of(watched)
     assert evidence.host.wall_s >= 0.3
     assert (evidence.gpus, evidence.trouble) == ((), "")
 
