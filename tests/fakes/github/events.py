@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 from tests.fakes.github import schema
-from tests.fakes.github.forms import WORKFLOW
 
 # Events with actions; each of them and its action is one webhook of the description.
 WITH_ACTION = {"pull_request", "workflow_run", "merge_group", "issue_comment"}
@@ -66,9 +65,7 @@ def _push(forms, *, branch="main"):
 
 
 def _workflow_run(forms, *, run_id):
-    run = forms.run(forms.state.runs[run_id])
-    workflow = {"id": WORKFLOW, "name": run["name"], "path": run["path"].partition("@")[0]}
-    return {"workflow_run": run, "workflow": workflow}
+    return {"workflow_run": forms.run(forms.state.runs[run_id])}
 
 
 def _merge_group(forms, *, number, branch="main"):
