@@ -98,7 +98,8 @@ def test_a_full_disk_is_told_and_leaves_no_half_file(disk, project, command, siz
 def test_what_was_measured_is_reported_although_the_run_cannot_be_kept(disk, project, tmp_path):
     small = disk(8)
 
-    done = on(small, project, CHECK[:3], temporary=tmp_path / "temporary")
+    check = (*CHECK[:3], "--budget", "1s")
+    done = on(small, project, check, temporary=tmp_path / "temporary")
 
     assert done.code == 3
     assert "run.json: cannot be written: No space left on device" in done.err
