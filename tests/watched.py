@@ -28,6 +28,13 @@ reach("end")
 """
 
 
+def evidence_of(watched):
+    """Return what the monitor saw; its silence would be a surprise."""
+    evidence = watched.evidence()
+    assert evidence is not None, watched.problem
+    return evidence
+
+
 class WatchedWorker:
     """A worker under watch, led by the test from stage to stage."""
 

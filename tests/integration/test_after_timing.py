@@ -39,7 +39,6 @@ def launched(task, tmp_path):
     ("code", "reason"),
     [
         ("os._exit(0)", "the process ended before"),
-        ("os._exit(7)", "the process ended with exit code 7 in phase memory, without a result"),
         ("os.kill(os.getpid(), 9)", "the process was ended by SIGKILL in phase memory"),
     ],
 )
@@ -69,14 +68,10 @@ def test_a_step_that_raises_loses_the_memory_and_not_the_counters(launched):
     assert found.work.absent == "the workload has not imported torch"
 
 
-@pytest.mark.parametrize(
-    ("code", "reason"),
-    [("1 / 0", "ZeroDivisionError: division by zero"), ("exit(0)", "SystemExit: 0")],
-)
-def test_a_teardown_that_fails_keeps_the_times(launched, code, reason):
-    found = launched(GOOD.replace("step=step", f"step=step, teardown=lambda: {code}"))
+def test_a_teardown_that_fails_keeps_the_times(launched):
+    found = launched(GOOD.replace("step=step", "step=step, teardown=lambda: exit(0)"))
 
-    assert found.absent == {"teardown": reason}
+    assert found.absent == {"teardown": "SystemExit: 0"}
 
 
 def test_passes_for_which_there_is_no_time_are_not_begun(launched):

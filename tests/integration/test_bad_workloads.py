@@ -81,21 +81,15 @@ def test_what_a_workload_is_given_is_examined(launch, phase, given, reason):
     fails(launch, HEAD + PASS + build, phase, reason)
 
 
-def test_the_size_of_an_epoch_stands_in_the_result(launch):
-    source = HEAD + PASS + "def build(c):\n    return Workload(step=step, items_per_epoch=50_000)\n"
+def test_the_size_of_an_epoch_and_the_loss_of_each_step_stand_in_the_result(launch):
+    given = "step=step, items_per_epoch=50_000, loss=lambda: 0.5"
+    result = launch(f"{HEAD}{PASS}def build(c):\n    return Workload({given})\n")
 
-    assert launch(source).items_per_epoch == 50_000
-
-
-def test_the_loss_of_each_step_stands_in_the_result(launch):
-    source = "def build(c):\n    return Workload(step=step, loss=lambda: 0.5)\n"
-
-    assert set(launch(HEAD + PASS + source).process.fingerprint.losses) == {0.5}
+    assert result.items_per_epoch == 50_000
+    assert set(result.process.fingerprint.losses) == {0.5}
 
 
-@pytest.mark.parametrize(
-    "farewell", ["sys.stdout.close()", "sys.stdout = None", "sys.stderr = sys.stdout = None"]
-)
+@pytest.mark.parametrize("farewell", ["sys.stdout.close()", "sys.stderr = sys.stdout = None"])
 def test_a_workload_may_close_its_streams(launch, farewell):
     source = HEAD + f"import sys\n{farewell}\n"
 
@@ -117,7 +111,6 @@ LEFT = (
     [
         *(("result.json", made) for made in LEFT),
         ("trouble.json", LEFT[0]),
-        ("phase", LEFT[0]),
         ("phase", LEFT[1]),
     ],
 )
@@ -154,12 +147,6 @@ def test_a_workload_that_removes_its_scratch_folder_is_trouble_and_not_a_crash(
         assert isinstance(second, WorkerResult)
 
 
-def test_a_traceback_is_kept(launch):
-    trouble = launch(HEAD + "def step():\n    undefined_name\n" + BUILD)
-
-    assert 'it.py", line 3, in step' in trouble.output
-
-
 def test_a_workload_that_hangs_says_where(launch):
     trouble = launch(
         HEAD + "import time\ndef step():\n    time.sleep(600)\n" + BUILD, timeout_s=3.0
@@ -178,7 +165,7 @@ def test_megabytes_of_output_are_drained_and_their_end_kept(launch):
 
     assert isinstance(result, WorkerResult)
     assert len(trouble.output) <= child.TAIL_BYTES
-    assert "ZeroDivisionError" in trouble.output
+    assert re.search(r'(?s)it.py", line \d+, in step\n +1 / 0\n.*ZeroDivisionError', trouble.output)
 
 
 def test_output_that_is_not_text_does_not_matter(launch):
@@ -200,13 +187,8 @@ def test_the_measured_code_sees_no_token(launch):
     assert trouble.reason == "ValueError: found []"
 
 
-def test_a_file_of_the_repository_does_not_stand_in_for_ours(launch, tmp_path):
+def test_a_workload_imports_its_neighbours_and_none_stands_in_for_a_file_of_ours(launch, tmp_path):
     (tmp_path / "msgspec.py").write_text("raise SystemExit('wrong file')")
-
-    assert isinstance(launch(HEAD + PASS + BUILD), WorkerResult)
-
-
-def test_a_workload_imports_the_package_under_measure_and_its_neighbours(launch, tmp_path):
     (tmp_path / "my_model.py").write_text("step = lambda: None\n")
 
     assert isinstance(launch(HEAD + "from my_model import step\n" + BUILD), WorkerResult)

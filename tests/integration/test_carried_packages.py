@@ -58,20 +58,6 @@ def test_the_wheels_are_what_the_package_and_its_gpu_tests_need_beside_torch():
     assert set(carried()) == required | {"nvidia-ml-py"} | OF_TESTS
 
 
-def test_make_downloads_all_of_them_for_the_python_and_the_platform_that_are_named():
-    said = subprocess.run(
-        ["make", "-n", "wheels", "PYTHON_VERSION=3.13", "PLATFORM=manylinux_2_28_aarch64"],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-    ).stdout
-    words = said.replace("'", "").split()
-
-    assert set(carried()) <= set(words)
-    assert {"3.13", "manylinux_2_28_aarch64", "manylinux2014_aarch64"} <= set(words)
-
-
 def test_a_bare_python_with_torch_is_examined_from_a_checkout(tmp_path):
     python = bare_environment(tmp_path / "bare")
     of_torch = linked(tmp_path / "torch", ["torch"])

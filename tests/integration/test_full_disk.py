@@ -1,22 +1,15 @@
 """A disk that is full at any write of `run` and `check`: told, and nothing is half written."""
 
 import json
-import os
 import subprocess
-from pathlib import Path
 
 import pytest
 
 from tests import repositories
-from tests.processes import run_python
+from tests.projects import Project
 
-ROOT = Path(__file__).parents[2]
-SUITE = """
-schema_version = 1
-[suites.smoke]
-device = "cpu"
-canaries = false
-[suites.smoke.protocol]
+SETTINGS = """
+[protocol]
 processes = 1
 warmup_min_steps = 1
 warmup_min_s = 0.0
@@ -25,13 +18,12 @@ timed_min_blocks = 3
 timed_min_s = 0.0
 launch_spread = 1.0
 monitor_hz = 0.0
-[[suites.smoke.workloads]]
-workload = "sleep"
 """
 WORKLOAD = '''"""Sleep."""
 import time
 from ci_perf.workload import Workload
-build = lambda context: Workload(step=lambda: time.sleep(0.001))
+def step():
+    time.sleep(0.001)
 '''
 RUN = ("run", "--output", "run.json")
 CHECK = ("check", "--against", "HEAD~", "--comparison", "comparison.json", "--report", "report.md")
@@ -62,47 +54,38 @@ def disk(tmp_path):
 
 @pytest.fixture
 def project(tmp_path):
-    """A repository on a disk that has room; torch is hidden, because importing it takes long."""
+    """A repository on a disk that has room."""
     repository = repositories.init(tmp_path / "project")
-    workloads = repository.root / "workloads"
-    workloads.mkdir()
-    (workloads / "suite.toml").write_text(SUITE)
-    (workloads / "sleep.py").write_text(WORKLOAD)
+    project = Project(repository.root).workload("sleep", WORKLOAD)
+    project.suite("sleep", settings=SETTINGS, device="cpu")
     repository.commit()
     repository.commit(README_md="a change\n")
-    hidden = tmp_path / "hidden"
-    hidden.mkdir()
-    (hidden / "torch.py").write_text("raise ModuleNotFoundError(name='torch')")
-    return repository.root, hidden
+    return project
 
 
 def on(disk, project, command, *, temporary=None):
     """Run a command that writes everything to this disk, temporary files elsewhere if told."""
-    folder, hidden = project
     temporary = temporary or disk / "temporary"
     temporary.mkdir()
-    outputs = [f"{disk}/{word}" if "." in word else word for word in command]
-    return run_python(
-        *("-m", "ci_perf", *outputs),
-        cwd=folder,
+    return project.run(
+        *(f"{disk}/{word}" if "." in word else word for word in command),
         CI_PERF_LOCK_DIR=str(disk / "locks"),
-        PYTHONPATH=os.pathsep.join([str(hidden), str(ROOT)]),
         TMPDIR=str(temporary),
         CI_PERF_CHECK_OUTPUT=str(disk / "run.json"),
     )
 
 
-@pytest.mark.parametrize(("command", "sizes"), [(RUN, (8, 12, 16, 20)), (CHECK, (12, 24, 32))])
+@pytest.mark.parametrize(("command", "sizes"), [(RUN, (8, 12, 16)), (CHECK, (12, 24))])
 def test_a_full_disk_is_told_and_leaves_no_half_file(disk, project, command, sizes):
     codes = []
     for kib in sizes:
         small = disk(kib)
         done = on(small, project, command)
 
-        codes.append(done.returncode)
-        said = [line for line in done.stderr.splitlines() if not line.startswith("  | ")]
-        assert done.returncode in {0, 3}, done.stderr
-        assert not [line for line in said if "Traceback" in line or "bug" in line], done.stderr
+        codes.append(done.code)
+        said = [line for line in done.err.splitlines() if not line.startswith("  | ")]
+        assert done.code in {0, 3}, done.err
+        assert not [line for line in said if "Traceback" in line or "bug" in line], done.err
         for written in small.glob("*.json"):
             json.loads(written.read_text())
         assert {path.name for path in small.iterdir()} <= {
@@ -115,9 +98,10 @@ def test_a_full_disk_is_told_and_leaves_no_half_file(disk, project, command, siz
 def test_what_was_measured_is_reported_although_the_run_cannot_be_kept(disk, project, tmp_path):
     small = disk(8)
 
-    done = on(small, project, CHECK[:3], temporary=tmp_path / "temporary")
+    check = (*CHECK[:3], "--budget", "1s")
+    done = on(small, project, check, temporary=tmp_path / "temporary")
 
-    assert done.returncode == 3
-    assert "run.json: cannot be written: No space left on device" in done.stderr
-    assert "step time" in done.stdout
+    assert done.code == 3
+    assert "run.json: cannot be written: No space left on device" in done.err
+    assert "step time" in done.out
     assert not (small / "run.json").exists()

@@ -39,13 +39,6 @@ def in_a_condition_of_a_loop(tensor):
     return tensor
 
 
-def in_two_conditions(tensor):
-    tensor = tensor + 1
-    if (tensor > 0).any() and (tensor < 100).all():  # the break
-        tensor = tensor * 2
-    return tensor
-
-
 def in_a_call_that_branches(tensor):
     tensor = tensor + 1
     tensor = branch(tensor)
@@ -63,25 +56,9 @@ def at_a_number(tensor):
     return tensor * int(tensor.sum().item())  # the break
 
 
-def at_a_list(tensor):
-    tensor = tensor * 2
-    return tensor + tensor.tolist()[0]  # the break
-
-
-def at_a_shape_that_depends_on_data(tensor):
-    tensor = tensor * 2
-    return torch.nonzero(tensor) + 1  # the break
-
-
 def at_a_function_that_is_not_compiled(tensor):
     tensor = tensor * 2
     tensor = helper(tensor)  # the break
-    return tensor + 1
-
-
-def at_output(tensor):
-    tensor = tensor * 2
-    print(end="")  # noqa: T201  # the break
     return tensor + 1
 
 
@@ -104,13 +81,9 @@ def in_a_guarded_block(tensor):
 BREAKS = [
     in_a_branch,
     in_a_condition_of_a_loop,
-    in_two_conditions,
     on_request,
     at_a_number,
-    at_a_list,
-    at_a_shape_that_depends_on_data,
     at_a_function_that_is_not_compiled,
-    at_output,
 ]
 
 

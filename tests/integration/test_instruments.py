@@ -128,29 +128,11 @@ def test_a_named_part_breaks_no_graph_and_the_watching_does_not_time_a_compilati
     assert 4 * parts.step_s < 0.5 * (time.perf_counter() - start)
 
 
-@pytest.mark.parametrize("content", [None, "a kernel"])
-def test_a_cache_is_filled_once_there_is_a_file_in_it(tmp_path, monkeypatch, content):
-    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "inductor"))
-    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "triton"))
-    (tmp_path / "triton/deep").mkdir(parents=True)
-    if content is not None:
-        (tmp_path / "triton/deep/kernel").write_text(content)
-
-    assert counters.compile_cache() == ("empty" if content is None else "filled")
-
-
 def test_a_checksum_is_the_mean_size_and_a_mean_weighted_by_place():
     size, places = fingerprint.checksums(torch.tensor([1.0, -2.0]))
 
     assert size == pytest.approx(1.5)
     assert places == pytest.approx((1.0 - 2.0 * math.cos(1)) / 2)
-
-
-def test_values_that_change_places_change_the_checksum():
-    ahead, behind = torch.arange(10.0), torch.arange(10.0).flip(0)
-
-    assert fingerprint.checksums(ahead)[0] == pytest.approx(fingerprint.checksums(behind)[0])
-    assert fingerprint.checksums(ahead)[1] != pytest.approx(fingerprint.checksums(behind)[1])
 
 
 def test_a_large_tensor_sums_up_as_if_it_were_taken_at_once():
@@ -167,7 +149,6 @@ def test_a_large_tensor_sums_up_as_if_it_were_taken_at_once():
     "output",
     [
         torch.ones(2, dtype=torch.bfloat16),
-        torch.ones(2, dtype=torch.int64),
         torch.ones(2, dtype=torch.bool),
         torch.ones(2, dtype=torch.complex64),
         torch.ones(2).to_sparse(),

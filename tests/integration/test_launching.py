@@ -81,7 +81,7 @@ def exhausted(failure):
     return failure.exhausted
 
 
-@pytest.mark.parametrize("method", ["spawn", "forkserver", "fork"])
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
 def test_processes_of_multiprocessing_find_what_the_workload_file_defines(task, tmp_path, method):
     source = SPAWNING.format(method=method) + BUILD_SPAWNING
 

@@ -9,6 +9,7 @@ import pytest
 
 from tests import drivers
 
+LOST = "GPU is lost"
 # Answers each line of stdin with everything that can be read at that moment.
 READER = """
 import dataclasses, json, sys
@@ -86,15 +87,6 @@ def read(reading):
     return once
 
 
-def test_a_gpu_says_who_it_is_and_what_it_can(driver, read):
-    gpu = read(driver)
-
-    assert (gpu["name"], gpu["uuid"]) == ("NVIDIA H200", drivers.UUID)
-    assert (gpu["total_bytes"], gpu["pcie_max_generation"]) == (141 * 2**30, 5)
-    assert (gpu["mig"], gpu["ecc"], gpu["persistence"]) == (False, True, True)
-    assert (gpu["absent"], gpu["lost"]) == ({}, "")
-
-
 def test_readings_and_counters_come_in_the_units_of_their_names(driver, read):
     driver.says(util=37, sm_clock=1755, mem_clock=2619, temperature=61, power_mw=250_500)
     driver.says(power_limit_mw=600_000, processes=2, pcie_generation=4, pcie_width=8)
@@ -103,6 +95,10 @@ def test_readings_and_counters_come_in_the_units_of_their_names(driver, read):
 
     gpu = read(driver)
 
+    assert (gpu["name"], gpu["uuid"]) == ("NVIDIA H200", drivers.UUID)
+    assert (gpu["total_bytes"], gpu["pcie_max_generation"]) == (141 * 2**30, 5)
+    assert (gpu["mig"], gpu["ecc"], gpu["persistence"]) == (False, True, True)
+    assert (gpu["absent"], gpu["lost"]) == ({}, "")
     assert gpu["utilization"] == 0.37
     assert (gpu["sm_clock_mhz"], gpu["memory_clock_mhz"]) == (1755, 2619)
     assert (gpu["temperature_c"], gpu["power_w"], gpu["power_limit_w"]) == (61, 250.5, 600)
@@ -165,24 +161,17 @@ def test_what_is_not_supported_is_absent_with_the_reason(driver, read):
     assert (gpu["lost"], gpu["total_bytes"]) == ("", 141 * 2**30)
 
 
-def test_memory_that_neither_form_knows_is_absent(driver, read):
-    driver.says(fail={"nvmlDeviceGetMemoryInfo_v2": drivers.FUNCTION_NOT_FOUND})
-    driver.says(fail={"nvmlDeviceGetMemoryInfo": drivers.NOT_SUPPORTED})
-
-    gpu = read(driver)
-
-    assert (gpu["used_bytes"], gpu["total_bytes"]) == (None, None)
-    assert gpu["absent"] == {"used_bytes": "Not Supported", "total_bytes": "Not Supported"}
-
-
-def test_functions_that_the_driver_does_not_have_are_absent(driver, read):
-    missing = ("nvmlDeviceGetViolationStatus", "nvmlDeviceGetTotalEnergyConsumption")
-    driver.says(fail=dict.fromkeys(missing, drivers.FUNCTION_NOT_FOUND))
+def test_what_the_driver_does_not_have_is_absent_in_any_form(driver, read):
+    missing = ("ViolationStatus", "TotalEnergyConsumption", "MemoryInfo_v2")
+    fail = {f"nvmlDeviceGet{name}": drivers.FUNCTION_NOT_FOUND for name in missing}
+    driver.says(fail={**fail, "nvmlDeviceGetMemoryInfo": drivers.NOT_SUPPORTED})
 
     gpu = read(driver)
 
     assert (gpu["violations_s"], gpu["energy_j"]) == ({}, None)
     assert gpu["absent"]["violations_thermal"] == "Function Not Found"
+    assert (gpu["used_bytes"], gpu["total_bytes"]) == (None, None)
+    assert gpu["absent"]["used_bytes"] == gpu["absent"]["total_bytes"] == "Not Supported"
     assert gpu["sm_clock_mhz"] == 1980
 
 
@@ -200,30 +189,27 @@ def test_a_gpu_that_is_lost_midway_stays_lost_and_is_not_asked_again(driver, rea
     assert after["absent"]["power_w"] == "GPU is lost"
 
 
-def test_a_gpu_that_was_lost_before_we_came_is_lost(driver, read):
-    gpu = read(driver.says(fail={"nvmlDeviceGetHandleByUUID": drivers.GPU_IS_LOST}))
+@pytest.mark.parametrize(
+    ("fail", "asked_for", "why", "lost"),
+    [
+        ({"nvmlDeviceGetHandleByUUID": drivers.GPU_IS_LOST}, drivers.UUID, LOST, LOST),
+        ({"nvmlInitWithFlags": drivers.DRIVER_NOT_LOADED}, drivers.UUID, "Driver Not Loaded", ""),
+        ({}, "GPU-of-another", "GPU-of-another: Not Found", ""),
+    ],
+)
+def test_a_gpu_that_cannot_be_asked_has_one_reason_for_everything(
+    driver, read, fail, asked_for, why, lost
+):
+    gpu = read(driver.says(fail=fail), asked_for)
 
-    assert gpu["lost"] == "GPU is lost"
-    assert gpu["absent"]["sm_clock_mhz"] == "GPU is lost"
-
-
-def test_a_driver_that_is_not_loaded_is_the_reason_for_everything(driver, read):
-    gpu = read(driver.says(fail={"nvmlInitWithFlags": drivers.DRIVER_NOT_LOADED}))
-
-    assert (gpu["power_w"], gpu["name"], gpu["violations_s"], gpu["lost"]) == (None, None, {}, "")
-    assert set(gpu["absent"].values()) == {"Driver Not Loaded"}
+    assert (gpu["power_w"], gpu["name"], gpu["violations_s"]) == (None, None, {})
+    assert (set(gpu["absent"].values()), gpu["lost"]) == ({why}, lost)
 
 
 def test_a_machine_without_the_library_is_the_reason_for_everything(read, tmp_path):
     nothing = drivers.Driver(str(tmp_path), tmp_path / "state")
 
     assert "Not Found" in read(nothing)["absent"]["power_w"]
-
-
-def test_a_uuid_that_no_gpu_has_is_named(driver, read):
-    gpu = read(driver, "GPU-of-somebody-else")
-
-    assert gpu["absent"]["power_w"] == "GPU-of-somebody-else: Not Found"
 
 
 def test_a_number_that_cannot_be_is_absent_and_shown(driver, read):

@@ -1,10 +1,7 @@
 """Metrics of the user's own that a workload returns, from a real process."""
 
-import pytest
-
 from ci_perf.launch.local import LocalLauncher
-from ci_perf.model.task import TaskFailure
-from tests.launches import HEAD, result_of
+from tests.launches import HEAD, failure_of, result_of
 
 SOURCE = (
     HEAD
@@ -30,16 +27,9 @@ def test_a_workload_returns_metrics_of_its_own_after_its_steps(task, tmp_path):
     }
 
 
-@pytest.mark.parametrize(
-    ("numbers", "reason"),
-    [
-        ("{'tokens': 1.0}", "ValueError: expected a name like 'time.ttft'"),
-        ("{'rate.tokens': 0.0}", "ValueError: rate.tokens: expected a number above 0"),
-        ("1 / 0", "ZeroDivisionError"),
-    ],
-)
-def test_a_number_that_says_nothing_fails_the_launch(task, tmp_path, numbers, reason):
-    failure = LocalLauncher(tmp_path).launch(task("it", SOURCE.format(numbers)))
+def test_a_number_that_says_nothing_fails_the_launch(task, tmp_path):
+    source = SOURCE.format("{'rate.tokens': 0.0}")
 
-    assert isinstance(failure, TaskFailure)
-    assert failure.reason.startswith(reason)
+    failure = failure_of(LocalLauncher(tmp_path).launch(task("it", source)))
+
+    assert failure.reason.startswith("ValueError: rate.tokens: expected a number above 0")

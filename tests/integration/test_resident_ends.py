@@ -12,8 +12,7 @@ from tests.launches import BUILD, GOOD, HEAD, PASS
 from tests.processes import is_alive, wait_until
 
 
-@pytest.mark.parametrize("is_first", [True, False])
-@pytest.mark.parametrize("is_noted", [True, False])
+@pytest.mark.parametrize(("is_first", "is_noted"), [(True, False), (False, True)])
 def test_an_interrupt_ends_both_processes(task, tmp_path, is_first, is_noted):
     """Where nobody notes signals, Ctrl-C is an exception in the midst of conducting."""
     note = tmp_path / "pid"

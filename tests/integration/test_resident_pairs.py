@@ -69,17 +69,20 @@ def test_what_a_process_has_started_stands_still_while_its_partner_runs(pair, tm
         result_of(outcome)
 
 
+RAISING = HEAD + "def step():\n    raise ValueError('no')\n" + BUILD
+
+
 @pytest.mark.parametrize(
-    ("bad", "phase"),
+    ("bad", "phase", "is_first"),
     [
-        ("1 / 0\n", Phase.IMPORT),
-        ("import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n", Phase.IMPORT),
-        ("import os\nos._exit(0)\n", Phase.IMPORT),
-        (HEAD + "def step():\n    raise ValueError('no')\n" + BUILD, Phase.FIRST_STEP),
-        (JUNK, Phase.IMPORT),
+        ("import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n", Phase.IMPORT, True),
+        ("import os\nos._exit(0)\n", Phase.IMPORT, False),
+        (RAISING, Phase.FIRST_STEP, True),
+        (RAISING, Phase.FIRST_STEP, False),
+        (JUNK, Phase.IMPORT, True),
+        (JUNK, Phase.IMPORT, False),
     ],
 )
-@pytest.mark.parametrize("is_first", [True, False])
 def test_a_process_whose_partner_fails_goes_on(pair, bad, phase, is_first):
     outcomes = pair(bad, GOOD) if is_first else pair(GOOD, bad)
 

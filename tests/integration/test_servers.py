@@ -83,7 +83,7 @@ ready_s = {ready_s}
 command = "{python} client.py {{port}} {path} {{output}}"
 {reads}
 require = "{require}"
-protocol = {{ processes = 1 }}
+protocol = {{ processes = 1, timed_min_s = 0.0, timed_max_s = 0.1, memory_steps = 1 }}
 """
 
 
@@ -140,12 +140,14 @@ def test_what_the_client_writes_is_the_step_time(repository):
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"path": "die"}, "found that it ended with exit code 7"),
-        ({"path": "die"}, "the server gives up"),
-        ({"options": "--no-such", "health": "die"}, "found that it ended with exit code 7"),
+        (
+            {"path": "die"},
+            ("found that it ended with exit code 7", "the server gives up"),
+        ),
+        ({"options": "--no-such", "health": "die"}, ("found that it ended with exit code 7",)),
         (
             {"require": "failed requests: 1"},
-            "expected a line with 'failed requests: 1', found none",
+            ("expected a line with 'failed requests: 1', found none",),
         ),
     ],
 )
@@ -154,7 +156,7 @@ def test_a_server_or_a_client_that_fails_says_why(repository, changes, said):
 
     assert done.code == ExitCode.NO_ANSWER, done.err
     assert measured.measured == ()
-    assert said in done.err
+    assert all(words in done.err for words in said)
     assert find_left(repository) == []
 
 
@@ -194,10 +196,12 @@ def test_a_first_token_that_is_20_percent_later_is_found(repository, pace, code)
     )
 
     rows = json.loads((repository.root.parent / "comparison.json").read_text())["rows"]
-    (row,) = (row for row in rows if row.get("metric") == "time.median_ttft_ms")
+    found = {row.get("metric"): row for row in rows}
+    row, step = found["time.median_ttft_ms"], found["step_time_s"]
+    assert find_left(repository) == []
     assert (done.code, row["limit"]) == (code, 0.05), done.err
     if code == ExitCode.REGRESSED:
-        assert row["verdict"] == "regressed"
+        assert (row["verdict"], step["verdict"]) == ("regressed", "regressed")
         assert row["ratio"] == pytest.approx(1.2, abs=0.05)
         assert "median_ttft_ms" in done.out.splitlines()[0]
     else:
@@ -212,9 +216,8 @@ def test_a_load_outside_of_its_bounds_is_no_measurement(repository):
     assert "failed: expected at most -1, found 0" in done.err
 
 
-@pytest.mark.parametrize("options", ["--deaf", "--child", "--deaf --child"])
-def test_nothing_is_left_of_a_server_that_ignores_signals_or_leaves_children(repository, options):
-    done, _ = run(repository, options=options)
+def test_nothing_is_left_of_a_server_that_ignores_signals_and_leaves_children(repository):
+    done, _ = run(repository, options="--deaf --child")
 
     assert done.code == ExitCode.OK, done.err
     assert find_left(repository) == []
@@ -228,30 +231,12 @@ def test_nothing_is_left_when_a_run_is_killed_while_it_serves(repository, option
     write_suite(repository, options=options)
     process = Project(repository.root).start("run", "--suite", "serve", "--wait", "0s")
     wait_until(lambda: any("server.py" in command for command in find_left(repository)))
-    time.sleep(random.uniform(0, 3))
+    time.sleep(random.uniform(0, 2))
 
     process.send_signal(signal.Signals[sent])
     process.communicate(timeout=60)
 
     wait_until(lambda: find_left(repository) == [])
-
-
-def test_a_slower_server_is_proven(repository):
-    write_suite(repository)
-    repository.ask("switch", "--quiet", "--create", "branch")
-    repository.commit(pace_py="S = 0.015\n")
-
-    done = Project(repository.root).run(
-        *("check", "--suite", "serve", "--against", "main", "--wait", "0s", "--explain", "0s"),
-        *("--comparison", "../comparison.json"),
-    )
-
-    assert done.code == ExitCode.REGRESSED, done.err
-    rows = json.loads((repository.root.parent / "comparison.json").read_text())["rows"]
-    step = next(row for row in rows if row.get("metric") == "step_time_s")
-    assert step["verdict"] == "regressed"
-    assert step["ratio"] == pytest.approx(1.4, abs=0.2)
-    assert find_left(repository) == []
 
 
 def test_a_child_of_the_server_has_time_to_end_in_order(repository):

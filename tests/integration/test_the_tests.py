@@ -1,11 +1,11 @@
-"""What tests/conftest.py promises: interrupts reach children, none is left, groups are kept."""
+"""What tests/conftest.py promises: interrupts reach children, and none is left."""
 
 import shlex
 import subprocess
 import sys
 from pathlib import Path
 
-from tests.processes import run_python, wait_until
+from tests.processes import wait_until
 
 ROOT = Path(__file__).parents[2]
 INNER = """
@@ -40,29 +40,3 @@ def test_background_jobs_of_a_shell_are_tested_like_others(tmp_path):
 
     assert "1 failed, 1 passed" in done.stdout
     wait_until(lambda: not Path(f"/proc/{(tmp_path / 'pid').read_text()}").exists())
-
-
-SHARING = """
-import os, pytest
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory):
-    return os.getpid()
-
-@pytest.mark.parametrize("number", range(8))
-def test_shares(made, number):
-    with open(os.environ["MADE_BY"], "a") as file:
-        print(made, file=file)
-"""
-
-
-def test_what_a_file_shares_is_made_by_one_process(tmp_path):
-    """The newest pytest and xdist have to agree on the id of a test."""
-    (tmp_path / "test_sharing.py").write_text(SHARING)
-    (tmp_path / "conftest.py").write_text((ROOT / "tests/conftest.py").read_text())
-    options = ["-n", "2", "--dist", "loadgroup", "-q", "-p", "no:cacheprovider"]
-
-    run_python("-m", "pytest", *options, tmp_path, cwd=ROOT, MADE_BY=str(tmp_path / "made by"))
-
-    made_by = (tmp_path / "made by").read_text().split()
-    assert (len(made_by), len(set(made_by))) == (8, 1)

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 from tests.fakes.github import schema
-from tests.fakes.github.forms import WORKFLOW
 
 # Events with actions; each of them and its action is one webhook of the description.
 WITH_ACTION = {"pull_request", "workflow_run", "merge_group", "issue_comment"}
@@ -25,7 +24,7 @@ def problems(name, payload, flavour="github.com"):
     return described.problems_of_event(webhook, payload)
 
 
-def payload(forms, flavour, name, action=None, **details):
+def payload(forms, name, action=None, **details):
     """Return the payload of an event about what there is."""
     makers: dict[str, Callable[..., dict[str, Any]]] = {
         "pull_request": _pull_request,
@@ -40,14 +39,12 @@ def payload(forms, flavour, name, action=None, **details):
     if name in UNDESCRIBED:
         return made
     home = next(iter(forms.state.repositories.values()))
-    made = {
+    return {
         "repository": forms.repository(home) | {"default_branch": home.default_branch},
         "sender": forms.user(home.owner),
         **({"action": action} if action else {}),
         **made,
     }
-    described, webhook = _webhook(name, action, flavour)
-    return made if described is None else described.complete_event(webhook, made)
 
 
 def _webhook(name, action, flavour):
@@ -68,9 +65,7 @@ def _push(forms, *, branch="main"):
 
 
 def _workflow_run(forms, *, run_id):
-    run = forms.run(forms.state.runs[run_id])
-    workflow = {"id": WORKFLOW, "name": run["name"], "path": run["path"].partition("@")[0]}
-    return {"workflow_run": run, "workflow": workflow}
+    return {"workflow_run": forms.run(forms.state.runs[run_id])}
 
 
 def _merge_group(forms, *, number, branch="main"):

@@ -270,7 +270,7 @@ class FakeGitHub:
 
     def event(self, name, action=None, **details):
         """Return the payload of an event, as a runner writes it to a file."""
-        return events.payload(self._api.forms, self.flavour, name, action, **details)
+        return events.payload(self._api.forms, name, action, **details)
 
 
 def _archive(files):

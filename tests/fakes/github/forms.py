@@ -1,15 +1,8 @@
-"""How GitHub writes what it remembers as JSON: the keys that somebody reads.
-
-All else that the description requires is filled in by `schema.Description`.
-"""
+"""How GitHub writes what it remembers as JSON: the keys that somebody reads, and no other."""
 
 import base64
 
-from tests.fakes.github.state import BOT, blob_sha, commit_sha, git_mode
-
-WORKFLOW = 77
-# GitHub does not send the content of a larger file with its description.
-INLINE = 1024 * 1024
+from tests.fakes.github.state import blob_sha, commit_sha, git_mode
 
 
 class Forms:
@@ -27,21 +20,13 @@ class Forms:
     # --- who and where
 
     def user(self, login):
-        return {
-            "login": login,
-            "id": 41898282 if login == BOT else 1 + sum(login.encode()),
-            "type": "Bot" if login.endswith("[bot]") else "User",
-        }
+        return {"login": login, "type": "Bot" if login.endswith("[bot]") else "User"}
 
     def repository(self, repository):
         return {
             "id": repository.id,
-            "name": repository.name,
             "full_name": repository.full_name,
-            "private": repository.private,
             "owner": self.user(repository.owner),
-            "html_url": f"{self.html}/{repository.full_name}",
-            "fork": repository.parent is not None,
         }
 
     # --- comments and checks
@@ -59,27 +44,19 @@ class Forms:
     def check_run(self, check):
         return {
             "id": check.id,
-            "head_sha": check.head_sha,
             "name": check.name,
             "external_id": check.external_id,
             "html_url": self._page(f"runs/{check.id}"),
-            # What a job asks for here is ignored by GitHub: it links to the job's own log.
-            "details_url": self._page("actions"),
             "status": check.status,
             "conclusion": check.conclusion,
-            "completed_at": check.completed_at,
-            "output": {**check.output, "annotations_count": len(check.annotations)},
         }
 
     # --- git
 
     def blob(self, content):
-        return {
-            "sha": blob_sha(content),
-            "size": len(content),
-            "content": _base64(content),
-            "encoding": "base64",
-        }
+        # As GitHub sends it: in lines, which a client must bear.
+        lines = base64.encodebytes(content).decode()
+        return {"size": len(content), "content": lines, "encoding": "base64"}
 
     def tree_items(self, commit, *, deep):
         """All that a commit holds; without `deep`, only what is at its root."""
@@ -98,23 +75,10 @@ class Forms:
             items.append({"path": path, "mode": mode, "type": kind, "sha": sha})
         return items
 
-    def file(self, path, content):
-        """A file with its content, unless it is a large one."""
-        small = len(content) <= INLINE
-        inside = {"content": _base64(content), "encoding": "base64"}
-        return self.entry(path, content) | (
-            inside if small else {"content": "", "encoding": "none"}
-        )
-
     def entry(self, path, content):
-        """A file as it stands in the listing of its folder."""
-        return {
-            "name": path.rpartition("/")[2],
-            "path": path,
-            "sha": blob_sha(content),
-            "size": len(content),
-            "type": "file",
-        }
+        """A file without its content, which is a blob."""
+        name = path.rpartition("/")[2]
+        return {"name": name, "path": path, "sha": blob_sha(content), "type": "file"}
 
     # --- pull requests
 
@@ -122,33 +86,21 @@ class Forms:
         return {
             "number": pull.number,
             "state": pull.state,
-            "html_url": self._page(f"pull/{pull.number}"),
-            "user": self.user(pull.author),
             "draft": pull.draft,
             # The repository is null when the fork is gone.
-            "head": self._end(pull.head_branch, pull.head_sha, pull.head_repository, pull.author),
-            "base": self._end(pull.base_branch, pull.base_sha, self._base().full_name, ""),
+            "head": self._end(pull.head_branch, pull.head_sha, pull.head_repository),
+            "base": self._end(pull.base_branch, pull.base_sha, self._base().full_name),
         }
 
-    def _end(self, branch, sha, name, author):
+    def _end(self, branch, sha, name):
         repository = self.state.repositories.get(name)
-        owner = repository.owner if repository else author
-        return {
-            "label": f"{owner}:{branch}",
-            "ref": branch,
-            "sha": sha,
-            "user": self.user(owner),
-            "repo": self.repository(repository) if repository else None,
-        }
+        repo = self.repository(repository) if repository else None
+        return {"ref": branch, "sha": sha, "repo": repo}
 
     def issue(self, pull):
         """A pull request is an issue, too."""
-        return {
-            "number": pull.number,
-            "state": pull.state,
-            "user": self.user(pull.author),
-            "pull_request": {"html_url": self._page(f"pull/{pull.number}")},
-        }
+        page = {"html_url": self._page(f"pull/{pull.number}")}
+        return {"number": pull.number, "pull_request": page}
 
     def file_of_pull(self, path, before, after):
         status = "added" if before is None else "removed" if after is None else "modified"
@@ -161,7 +113,6 @@ class Forms:
         head = self.state.repositories.get(run.head_repository)
         return {
             "id": run.id,
-            "name": run.name,
             "head_branch": run.head_branch,
             "head_sha": run.head_sha,
             "path": run.path,
@@ -169,7 +120,6 @@ class Forms:
             "event": run.event,
             "status": run.status,
             "conclusion": run.conclusion,
-            "workflow_id": WORKFLOW,
             "html_url": self._page(f"actions/runs/{run.id}"),
             "pull_requests": self._pulls_of(run),
             "repository": self.repository(self._base()),
@@ -180,11 +130,7 @@ class Forms:
         """GitHub leaves this list empty when the run is of a fork."""
         head = (self._base().full_name, run.head_branch)
         return [
-            {
-                "number": pull.number,
-                "head": {"ref": pull.head_branch, "sha": pull.head_sha},
-                "base": {"ref": pull.base_branch, "sha": pull.base_sha},
-            }
+            {"number": pull.number}
             for pull in self.state.pulls.values()
             if (pull.head_repository, pull.head_branch) == head == (run.head_repository, head[1])
         ]
@@ -199,8 +145,3 @@ class Forms:
             **({"digest": artifact.digest} if self.digests else {}),
             "workflow_run": {"id": artifact.run_id},
         }
-
-
-def _base64(content):
-    """As GitHub sends it: in lines, which a client must bear."""
-    return base64.encodebytes(content).decode()

@@ -150,10 +150,9 @@ class Api:
             answer = self._done(operation, parts, asked, wrong)
         except RefusedError as refusal:
             answer = refusal.answer
-        body = self.description.complete_response(operation, answer.status, answer.body)
-        problems = self.description.problems_of_response(operation, answer.status, body)
+        problems = self.description.problems_of_response(operation, answer.status, answer.body)
         self._note(operation.id, problems)
-        return replace(answer, body=body)
+        return answer
 
     def _done(self, operation, parts, asked, wrong):
         login = self.access.login(asked.token)

@@ -21,7 +21,12 @@ __all__ = ["bare", "github", "recorded"]
 CI_PERF = f'#!/bin/sh\nPYTHONPATH="{ROOT}" exec "{sys.executable}" -P -m ci_perf "$@"\n'
 
 # What tests/conftest.py says of the busy machine that the tests run on.
-OF_THE_TESTS = ("CI_PERF_ACCEPT_FORCE", "CI_PERF_CHECK_WAIT", "CI_PERF_RUN_WAIT")
+OF_THE_TESTS = (
+    "CI_PERF_ACCEPT_FORCE",
+    "CI_PERF_CHECK_EXPLAIN",
+    "CI_PERF_CHECK_WAIT",
+    "CI_PERF_RUN_WAIT",
+)
 
 
 @pytest.fixture(scope="session")

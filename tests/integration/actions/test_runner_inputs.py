@@ -71,7 +71,6 @@ def test_nothing_of_a_pull_request_is_installed_outside_its_container(bare, tmp_
     [
         ("", "podman", "host"),
         ("", "", "measure"),
-        ("local", "", "measure"),
         ("local", "docker", "measure"),
     ],
 )

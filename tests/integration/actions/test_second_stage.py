@@ -60,21 +60,6 @@ def test_a_fork_is_reported_by_numbers_that_are_judged_again(stage, checkout, op
     assert [one.conclusion for one in github.checks(HEAD)] == ["failure"]
 
 
-@pytest.mark.parametrize("wrong", [{"workflow": ".github/workflows/perf.yml"}, {"suite": "other"}])
-def test_another_workflow_or_suite_than_the_job_names_is_refused(stage, checkout, opened, wrong):
-    github = opened(fork=True, workflow=FORKS)
-    event = github.event("workflow_run", "completed", run_id=RUN)
-
-    _, done = run_in(
-        stage, checkout, "workflow_run", event,
-        **{"run_id": str(RUN), "workflow": FORKS, **wrong},
-    )  # fmt: skip
-
-    assert done.conclusion == "failure"
-    assert done.step("report").code != 1
-    assert github.comments(PULL) == []
-
-
 def test_a_comment_has_the_baselines_committed_that_were_measured(stage, checkout, opened):
     github = opened()
     github.permissions = WRITES
@@ -89,19 +74,6 @@ def test_a_comment_has_the_baselines_committed_that_were_measured(stage, checkou
     assert github.head("feature") != HEAD
     assert "Accepted for `alice`" in github.comments(PULL)[1].body
     assert github.token not in done.step("comment").log
-
-
-def test_a_stranger_who_asks_is_refused_and_nothing_is_committed(stage, checkout, opened):
-    github = opened()
-    github.permissions = WRITES
-    comment = github.add_comment(PULL, f"/ci-perf accept {HEAD[:12]}", author="mallory")
-    event = github.event("issue_comment", "created", comment_id=comment.id)
-
-    _, done = run_in(stage, checkout, "issue_comment", event, BASELINE, mode="comment")
-
-    assert done.conclusion == "success"
-    assert github.head("feature") == HEAD
-    assert "Not accepted for `mallory`" in github.comments(PULL)[1].body
 
 
 def test_a_nightly_session_is_added_to_the_history(stage, checkout):

@@ -50,20 +50,6 @@ def test_a_slower_pull_request_is_told_accepted_and_then_green(stage):
     assert stage.git.worktrees() == [str(stage.git.root)]
 
 
-def test_a_pull_request_from_a_fork_gets_a_summary_and_no_comment(stage):
-    """Its token may only read; the second stage posts."""
-    head = stage.git.ask("rev-parse", "HEAD")
-    stage.github.add_pull(PULL, head_sha=head, base_sha=head, fork=True)
-    stage.github.read_only()
-    event = stage.github.event("pull_request", "opened", number=PULL)
-
-    job, done = stage.reported(event)
-
-    assert done.conclusion == "success"
-    assert stage.github.comments(PULL) == []
-    assert "ci_perf" in job.summaries[0]
-
-
 def test_a_workload_that_crashes_is_told_and_blames_nobody(stage):
     stage.git.commit(product_py="raise RuntimeError('no such device')\n")
     event = stage.pull_request()
@@ -90,15 +76,3 @@ def test_a_suite_that_is_wrong_leaves_nothing_to_report_and_says_so(stage):
     assert reported.step("report").code == 2
     assert "comparison.json" in reported.step("report").log
     assert stage.github.comments(PULL) == []
-
-
-def test_a_report_that_github_refuses_changes_no_verdict(stage):
-    event = stage.pull_request()
-    stage.github.permissions["pull_requests"] = "read"
-
-    job, forgiven = stage.reported(event)
-    _, strict = stage.reported(event, options="--require-report")
-
-    assert forgiven.conclusion == "success"
-    assert [level for level, _ in job.annotations] == ["warning"]
-    assert strict.step("report").code == 3

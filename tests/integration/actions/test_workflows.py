@@ -21,29 +21,98 @@ def workflow(name):
     return YAML(typ="safe").load((folder / f"{name}.yml").read_text())
 
 
-@pytest.fixture
-def starts(expressions):
-    """Say whether a job of a workflow starts, by GitHub's own evaluation of its condition."""
+def a_pull(repository, **more):
+    head = {"repo": repository and {"full_name": repository}}
+    return {"pull_request": {"head": head}, **more}
 
-    def ask(name, job, status="success", needs=None, **event):
+
+def a_label(name, repository):
+    return a_pull(repository, label={"name": name})
+
+
+GATED = ".github/workflows/label-gated.yml"
+
+
+def a_run(event="pull_request", path=GATED, conclusion="success"):
+    return {"workflow_run": {"event": event, "path": path, "conclusion": conclusion}}
+
+
+def an_order(body, association, pull=()):
+    comment = {"body": body, "author_association": association}
+    return {"comment": comment, "issue": {"pull_request": None if pull is None else dict(pull)}}
+
+
+def ended(result, verdict="", job="measure"):
+    return {job: {"result": result, "outputs": {"verdict": verdict}}}
+
+
+PLANNED, UNPLANNED = ended("success", job="plan"), ended("skipped", job="plan")
+# The job of a workflow, what has happened, how its jobs stand, and whether it starts.
+CONDITIONS = {
+    "only branches of this repository are measured without being asked": [
+        ("check", "measure", a_pull(SAME), {}, "success", True),
+        ("check", "measure", a_pull(FORK), {}, "success", False),
+        ("check", "measure", a_pull(None), {}, "success", False),
+        ("matrix", "plan", a_pull(SAME), {}, "success", True),
+        ("matrix", "plan", a_pull(FORK), {}, "success", False),
+        ("matrix", "plan", a_pull(None), {}, "success", False),
+    ],
+    "a measurement that ended is reported whatever it found": [
+        ("check", "report", {}, ended("success"), "success", True),
+        ("check", "report", {}, ended("failure"), "failure", True),
+        ("check", "report", {}, ended("skipped"), "success", False),
+        ("check", "report", {}, ended("cancelled"), "failure", False),
+        ("check", "report", {}, ended("failure"), "cancelled", False),
+    ],
+    "a fork is measured for the label alone": [
+        ("label-gated", "measure", a_label("perf", FORK), {}, "success", True),
+        ("label-gated", "measure", a_label("bug", FORK), {}, "success", False),
+        ("label-gated", "measure", a_label("perf", SAME), {}, "success", False),
+    ],
+    "only what the gated workflow has measured is reported": [
+        ("report", "report", a_run(), {}, "success", True),
+        (
+            *("report", "report", a_run(path=f"{GATED}@refs/pull/7/merge", conclusion="failure")),
+            *({}, "success", True),
+        ),
+        ("report", "report", a_run(event="push"), {}, "success", False),
+        ("report", "report", a_run(path=".github/workflows/other.yml"), {}, "success", False),
+        ("report", "report", a_run(conclusion="cancelled"), {}, "success", False),
+        ("report", "report", a_run(conclusion="skipped"), {}, "success", False),
+    ],
+    "a comment starts a job only when it may be an order": [
+        ("accept", "accept", an_order("/ci-perf accept 12", "MEMBER"), {}, "success", True),
+        ("accept", "accept", an_order("/ci-perf accept 12", "CONTRIBUTOR"), {}, "success", False),
+        ("accept", "accept", an_order("say /ci-perf accept", "OWNER"), {}, "success", False),
+        ("accept", "accept", an_order("/ci-perf accept", "OWNER", None), {}, "success", False),
+    ],
+    "a first measurement is proposed though it compares with nothing": [
+        ("baseline", "propose", {}, ended("success", "unchanged"), "success", True),
+        ("baseline", "propose", {}, ended("failure", "new"), "failure", True),
+        ("baseline", "propose", {}, ended("failure", "regressed"), "failure", False),
+        ("baseline", "propose", {}, ended("failure"), "failure", False),
+        ("baseline", "propose", {}, ended("cancelled", "new"), "cancelled", False),
+    ],
+    "shards that failed are merged too, and nothing that was not planned": [
+        ("matrix", "merge", {}, PLANNED | ended("success"), "success", True),
+        ("matrix", "merge", {}, PLANNED | ended("failure"), "failure", True),
+        ("matrix", "merge", {}, PLANNED | ended("cancelled"), "cancelled", False),
+        ("matrix", "merge", {}, UNPLANNED | ended("skipped"), "success", False),
+        ("matrix", "measure", {}, UNPLANNED | ended("skipped"), "success", False),
+    ],
+}
+
+
+@pytest.mark.parametrize("rows", CONDITIONS.values(), ids=CONDITIONS)
+def test_a_job_starts_by_its_condition_alone(expressions, rows):
+    """By GitHub's own evaluation of conditions."""
+    for name, job, event, needs, status, starts in rows:
         contexts = {
             "github": {"repository": SAME, "event_name": "x", "event": event, "ref_name": "main"},
-            "needs": needs or {},
+            "needs": needs,
         }
-        return expressions.holds(workflow(name)["jobs"][job]["if"], contexts, status)
-
-    return ask
-
-
-def a_pull(repository):
-    return {"head": {"repo": repository and {"full_name": repository}}}
-
-
-@pytest.mark.parametrize(("repository", "measured"), [(SAME, True), (FORK, False), (None, False)])
-def test_only_branches_of_this_repository_are_measured_without_being_asked(
-    starts, repository, measured
-):
-    assert starts("check", "measure", pull_request=a_pull(repository)) is measured
+        condition = workflow(name)["jobs"][job]["if"]
+        assert expressions.holds(condition, contexts, status) is starts, (name, job, event, needs)
 
 
 @pytest.mark.parametrize(
@@ -59,97 +128,12 @@ def test_a_new_base_branch_is_measured_and_a_new_title_cannot_pass_for_a_measure
 ):
     """GitHub takes a required job that is skipped for one that has passed."""
     job = workflow("check")["jobs"]["measure"]
-    event = {**event, "pull_request": a_pull(SAME)}
-    github = {"repository": SAME, "event_name": "pull_request", "event": event}
-
-    assert expressions.holds(job["if"], {"github": github}, "success") is measured
-    assert expressions.filled(job["name"], {"github": github}) == name
-
-
-def test_a_pull_request_that_is_edited_starts_the_workflow():
     types = workflow("perf")["on"]["pull_request"]["types"]
+    github = {"repository": SAME, "event_name": "pull_request", "event": a_pull(SAME, **event)}
 
     assert set(types) == {"opened", "synchronize", "reopened", "edited"}
-
-
-@pytest.mark.parametrize(
-    ("result", "status", "reported"),
-    [
-        ("success", "success", True),
-        ("failure", "failure", True),
-        ("skipped", "success", False),
-        ("cancelled", "failure", False),
-        ("failure", "cancelled", False),
-    ],
-)
-def test_a_measurement_that_ended_is_reported_whatever_it_found(starts, result, status, reported):
-    found = starts("check", "report", status, needs={"measure": {"result": result}})
-
-    assert found is reported
-
-
-@pytest.mark.parametrize(
-    ("label", "repository", "measured"),
-    [("perf", FORK, True), ("bug", FORK, False), ("perf", SAME, False)],
-)
-def test_a_fork_is_measured_for_the_label_alone(starts, label, repository, measured):
-    found = starts("label-gated", "measure", label={"name": label}, pull_request=a_pull(repository))
-
-    assert found is measured
-
-
-@pytest.mark.parametrize(
-    ("event", "path", "conclusion", "reported"),
-    [
-        ("pull_request", ".github/workflows/label-gated.yml", "success", True),
-        ("pull_request", ".github/workflows/label-gated.yml@refs/pull/7/merge", "failure", True),
-        ("push", ".github/workflows/label-gated.yml", "success", False),
-        ("pull_request", ".github/workflows/other.yml", "success", False),
-        ("pull_request", ".github/workflows/label-gated.yml", "cancelled", False),
-        ("pull_request", ".github/workflows/label-gated.yml", "skipped", False),
-    ],
-)
-def test_only_what_the_gated_workflow_has_measured_is_reported(
-    starts, event, path, conclusion, reported
-):
-    run = {"event": event, "path": path, "conclusion": conclusion}
-
-    assert starts("report", "report", workflow_run=run) is reported
-
-
-@pytest.mark.parametrize(
-    ("body", "association", "pull", "answered"),
-    [
-        ("/ci-perf accept 123456789abc", "MEMBER", {}, True),
-        ("/ci-perf accept 123456789abc", "CONTRIBUTOR", {}, False),
-        ("I would say /ci-perf accept", "OWNER", {}, False),
-        ("/ci-perf accept 123456789abc", "OWNER", None, False),
-    ],
-)
-def test_a_comment_starts_a_job_only_when_it_may_be_an_order(
-    starts, body, association, pull, answered
-):
-    comment = {"body": body, "author_association": association}
-
-    assert starts("accept", "accept", comment=comment, issue={"pull_request": pull}) is answered
-
-
-@pytest.mark.parametrize(
-    ("result", "verdict", "status", "proposed"),
-    [
-        ("success", "unchanged", "success", True),
-        ("failure", "new", "failure", True),
-        ("failure", "regressed", "failure", False),
-        ("failure", "", "failure", False),
-        ("cancelled", "new", "cancelled", False),
-    ],
-)
-def test_a_first_measurement_is_proposed_though_it_compares_with_nothing(
-    starts, result, verdict, status, proposed
-):
-    measured = {"result": result, "outputs": {"verdict": verdict}}
-
-    assert starts("baseline", "propose", status, needs={"measure": measured}) is proposed
+    assert expressions.holds(job["if"], {"github": github}, "success") is measured
+    assert expressions.filled(job["name"], {"github": github}) == name
 
 
 # --- the script that proposes baselines
@@ -239,28 +223,3 @@ def test_a_night_without_news_proposes_nothing(night):
 
     assert done.stdout == "Nothing to propose.\n"
     assert not night.made.exists()
-
-
-# --- shards
-
-
-@pytest.mark.parametrize(
-    ("measured", "status", "merged"),
-    [("success", "success", True), ("failure", "failure", True), ("cancelled", "cancelled", False)],
-)
-def test_shards_that_failed_are_merged_too(starts, measured, status, merged):
-    needs = {"plan": {"result": "success"}, "measure": {"result": measured}}
-
-    assert starts("matrix", "merge", status, needs=needs) is merged
-
-
-@pytest.mark.parametrize("job", ["measure", "merge"])
-def test_nothing_is_measured_nor_merged_that_was_not_planned(starts, job):
-    needs = {"plan": {"result": "skipped"}, "measure": {"result": "skipped"}}
-
-    assert starts("matrix", job, "success", needs=needs) is False
-
-
-@pytest.mark.parametrize(("repository", "planned"), [(SAME, True), (FORK, False), (None, False)])
-def test_only_branches_of_this_repository_are_planned(starts, repository, planned):
-    assert starts("matrix", "plan", pull_request=a_pull(repository)) is planned

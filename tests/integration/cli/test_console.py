@@ -19,18 +19,13 @@ from tests.runs import a_failed
     [
         ("ci-perf compare a.json a.json >&-", ExitCode.OK),
         ("ci-perf compare a.json b.json >&-", ExitCode.REGRESSED),
-        ("ci-perf compare a.json b.json -o report.md >&- 2>&-", ExitCode.REGRESSED),
         ("ci-perf compare a.json b.json <&- >&- 2>&-", ExitCode.REGRESSED),
-        ("ci-perf compare a.json a.json 2>&-", ExitCode.OK),
         ("ci-perf compare a.json a.json 2>/dev/full", ExitCode.OK),
         ("ci-perf compare a.json a.json >/dev/full", ExitCode.NO_ANSWER),
         ("ci-perf compare a.json b.json >/dev/full", ExitCode.NO_ANSWER),
-        ("ci-perf compare missing.json 2>/dev/full", ExitCode.USAGE),
         ("ci-perf compare missing.json 2>&-", ExitCode.USAGE),
         ("ci-perf run --bogus 2>/dev/full", ExitCode.USAGE),
-        ("ci-perf --help >&-", ExitCode.OK),
         ("ci-perf --help >/dev/full", ExitCode.NO_ANSWER),
-        ("ci-perf schema run | true; exit ${PIPESTATUS[0]}", ExitCode.OK),
         ("ci-perf compare a.json b.json | true; exit ${PIPESTATUS[0]}", ExitCode.REGRESSED),
         ("PYTHONIOENCODING=ascii ci-perf compare a.json a.json", ExitCode.OK),
     ],
@@ -45,7 +40,7 @@ def test_no_state_of_the_streams_changes_the_verdict(judged, line, code):
     assert ("stdout: cannot be written: No space left" in done.stderr) == is_full
 
 
-@pytest.mark.parametrize("form", ["markdown", "json", "csv"])
+@pytest.mark.parametrize("form", ["markdown", "json"])
 def test_a_report_that_cannot_be_written_never_logs_the_exit_code_of_the_verdict(judged, form):
     """A limit of the size of files stands in for a full disk: the same error, on write."""
     line = f"ulimit -f 0; ci-perf compare a.json a.json --format {form} -o report"
@@ -56,7 +51,7 @@ def test_a_report_that_cannot_be_written_never_logs_the_exit_code_of_the_verdict
     assert "exit code: 0" not in done.stderr
 
 
-@pytest.mark.parametrize("ending", ["2>/dev/full", "2>&-", "2>&1 >/dev/null | head -1"])
+@pytest.mark.parametrize("ending", ["2>&-", "2>&1 >/dev/null | head -1"])
 def test_nobody_listening_costs_no_measurement(project, ending):
     project.workload("good").suite("good")
 

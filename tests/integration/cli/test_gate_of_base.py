@@ -4,13 +4,12 @@ import pytest
 
 from ci_perf.errors import ExitCode
 from tests import repositories
-from tests.projects import NAP, NAP_SETTINGS, Project
+from tests.projects import FAST, NAP, NAP_SETTINGS, SLOW, Project
 
-LIBRARY = {"a": "SECONDS = 0.005\n", "b": "SECONDS = 0.02\n"}
+LIBRARY = {"a": FAST, "b": SLOW}
 ORDER = 'python_path = ["{}", "{}"]\n'
-SETUP = 'setup = {{ command = "mkdir -p gen && echo SECONDS = {} > gen/product.py" }}\n'
+SETUP = 'setup = {{ command = "mkdir -p gen && cp {}/product.py gen" }}\n'
 GENERATED = 'python_path = ["gen"]\n'
-SLOWER, FASTER = "0.02", "0.005"
 
 
 @pytest.fixture
@@ -58,7 +57,7 @@ def row(comparison, metric="step_time_s", workload="nap"):
     ("before", "after"),
     [
         (ORDER.format("a", "b"), ORDER.format("b", "a")),
-        (SETUP.format(FASTER) + GENERATED, SETUP.format(SLOWER) + GENERATED),
+        (SETUP.format("a") + GENERATED, SETUP.format("b") + GENERATED),
     ],
     ids=["python_path", "setup"],
 )
@@ -120,30 +119,23 @@ def test_a_base_without_a_suite_is_launched_as_the_head_says(project):
     assert "launched there as the head says: nap" in " ".join(comparison["interleaved"]["notes"])
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"settings": NAP_SETTINGS.replace("limit = 0.5", "limit = 1.0")},
-        {"settings": NAP_SETTINGS.replace("limit = 0.5", "limit = 0.5, gate = false")},
-        {"extra": 'fail_on = "never"'},
-    ],
-)
-def test_what_a_head_loosens_counts_after_the_merge(project, change):
+def test_what_a_head_loosens_counts_after_the_merge(project):
     suite(project, ORDER.format("a", "b"))
     branch(project)
     (project.root / "a/product.py").write_text(LIBRARY["b"])
-    suite(project, ORDER.format("a", "b"), settings=change.get("settings", NAP_SETTINGS))
-    if extra := change.get("extra"):
-        file = project.root / "workloads/suite.toml"
-        file.write_text(file.read_text().replace("[suites.smoke]", f"[suites.smoke]\n{extra}"))
-        project.commit()
+    milder = NAP_SETTINGS.replace("limit = 0.5", "limit = 1.0, gate = false")
+    suite(project, ORDER.format("a", "b"), settings=milder)
+    file = project.root / "workloads/suite.toml"
+    head = '[suites.smoke]\nfail_on = "never"'
+    file.write_text(file.read_text().replace("[suites.smoke]", head))
+    project.commit()
 
     done, comparison = checked(project)
     again = Project(project.root).run("compare", "../run.json")
 
     assert done.code == again.code == ExitCode.REGRESSED, done.err
     assert row(comparison)["verdict"] == "regressed"
-    assert comparison["gate_changes"]
+    assert len(comparison["gate_changes"]) == 3
 
 
 def test_a_workload_that_the_head_removes_is_missing_until_the_merge(project):
@@ -176,12 +168,3 @@ def test_a_baseline_that_outlived_its_workload_on_the_base_is_a_note_until_it_is
     assert "no workload of the suite has this name any more" in accepted.out
     assert list(project.root.glob("baselines/**/other.json")) == []
     assert list(project.root.glob("baselines/*/smoke/nap.json"))
-
-
-def test_head_and_base_that_are_one_commit_have_nothing_to_compare(project):
-    suite(project, ORDER.format("a", "b"))
-
-    done, _ = checked(project)
-
-    assert done.code == ExitCode.NO_ANSWER
-    assert "base and head are the same commit" in done.err

@@ -12,7 +12,8 @@ from ci_perf.model import run as runs
 from tests.accepting import accepted
 from tests.comparisons import an_interleaved
 from tests.histories import beside
-from tests.integration.github.stage import PULL, Ended, Stage
+from tests.integration.github.stage import PULL, Stage
+from tests.projects import Done
 from tests.runs import CPU, SLOW, STEADY, a_measured, a_run
 
 HEAD, BASE, RUN = "a" * 40, "b" * 40, 42
@@ -104,7 +105,7 @@ class SecondStage:
         except CiPerfError as failure:
             code, error = failure.exit_code, f"error: {failure}"
         out, err = self.stage.capfd.readouterr()
-        return Ended(int(code or 0), out, err + error)
+        return Done(int(code or 0), out, err + error)
 
     def report(self, *words, run=RUN, meanwhile=lambda: None):
         """Let the second stage report, as a job that the first one has started."""

@@ -15,18 +15,10 @@ from ci_perf.system import files
 from tests.comparisons import a_change, a_comparison, a_head
 from tests.fakes.github import events
 from tests.fakes.github.fake import FakeGitHub
+from tests.projects import Done
 from tests.runs import GPU
 
 PULL = 7
-
-
-@dataclass(frozen=True)
-class Ended:
-    """How `ci-perf github publish` ended."""
-
-    code: int
-    out: str
-    err: str
 
 
 @dataclass
@@ -81,7 +73,7 @@ class Stage:
         words = ["github", "publish", *map(str, arguments)]
         code = cli(words, prog_name="ci-perf", standalone_mode=False)
         out, err = self.capfd.readouterr()
-        return Ended(int(code or 0), out, err)
+        return Done(int(code or 0), out, err)
 
     @property
     def summary(self):

@@ -8,7 +8,6 @@ from ci_perf.github.report_comment import Comment
 from ci_perf.model.run import Checks, Earlier
 from ci_perf.pull_request import check_record
 from tests.comparisons import an_interleaved
-from tests.fakes.github.fixtures import on_github_and_ghes
 from tests.histories import beside, scaled
 from tests.integration.github.second_stage import (
     HEAD,
@@ -44,7 +43,6 @@ def unlike(run, name):
     return msgspec.structs.replace(run, id=name)
 
 
-@on_github_and_ghes
 def test_each_check_that_tests_pairs_is_counted_in_the_comment_and_nobody_sees_it(second):
     second.measured(slower(), fork=True).report()
     first = record_of(second.body)

@@ -40,7 +40,6 @@ def test_a_pull_request_that_raises_its_own_bar_is_seen_to_and_judged_by_both(se
     assert "- own regression accepted: `mlp` graph breaks 0 → 3, because: `because`" in second.body
 
 
-@on_github_and_ghes
 def test_the_first_baselines_are_said_to_be_the_first_ones(second):
     second.opened(base={}, files=committed(second.folder / "first", steady()))
     ended = second.measured(steady()).report()
@@ -140,7 +139,6 @@ def with_another_suite(second, text=MILD, *, run=None, workload="# slower"):
     return second.measured(run or steady())
 
 
-@on_github_and_ghes
 def test_the_comment_and_the_check_say_what_the_head_does_to_the_gate(second):
     ended = with_another_suite(second).report("--check", "--skip-if-unchanged")
     (check,) = second.github.checks(HEAD)

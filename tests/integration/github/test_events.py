@@ -35,7 +35,6 @@ def test_a_pull_request_is_commented_and_its_head_checked(stage, draft):
     assert stage.summary.startswith("### ✅ Pass: ")
 
 
-@on_github_and_ghes
 def test_a_pull_request_from_a_fork_is_only_summarised_and_nothing_is_tried(stage):
     stage.github.add_pull(PULL, head_sha=HEAD, fork=True)
     stage.github.read_only()
@@ -154,7 +153,6 @@ def test_a_merge_group_is_summarised_and_its_head_checked_when_asked_for(stage):
     assert posted(stage) == (0, 1)
 
 
-@on_github_and_ghes
 def test_a_dispatch_with_a_pull_request_comments_on_it(stage):
     stage.github.add_pull(PULL, head_sha=HEAD)
     stage.happens("workflow_dispatch", inputs={"pr": str(PULL)}).publish()
@@ -206,16 +204,6 @@ def test_any_other_event_is_only_summarised(stage):
     assert len(stage.bodies()) == 1
     assert stage.github.requests == []
     assert stage.summary
-
-
-def test_in_a_plain_shell_the_report_goes_to_stdout(stage):
-    ended = stage.publish("--check", of=[worse()])
-
-    assert ended.code == 1
-    assert ended.out.startswith("### ❌ Fail: ")
-    assert "| Workload |" in ended.out
-    assert not stage.summary
-    assert not ended.err
 
 
 def test_every_event_of_the_table_is_tested_here():

@@ -1,99 +1,87 @@
-"""The fake GitHub is as strict and as nasty as GitHub: what it refuses, and what it leaves out."""
+"""The fake GitHub is as strict as GitHub, and notices what does not fit GitHub's description.
+
+What the product's own requests meet, archives on another host and faults, is shown by its tests.
+"""
 
 import pytest
 import requests
 
-from tests.fakes.github.fixtures import on_github_and_ghes
-from tests.integration.github.asking import FORK_SHA, SHA, ask
+from tests.fakes.github import events
+from tests.fakes.github.fake import FakeGitHub
+from tests.fakes.github.fixtures import on_github_and_ghes, undisputed
+from tests.integration.github.second_stage import HEAD
 
 COMMENTS = "/issues/7/comments"
 
 
-@pytest.mark.parametrize(("body", "status"), [("x" * 65_536, 201), ("x" * 65_537, 422), (" ", 422)])
-def test_a_comment_has_a_text_and_not_too_much_of_it(github, body, status):
-    github.add_pull(7)
-
-    assert ask(github, "POST", COMMENTS, json={"body": body}).status_code == status
-    assert len(github.comments(7)) == (status == 201)
-
-
-@on_github_and_ghes
-def test_a_job_can_edit_and_delete_what_others_have_written(github):
-    github.add_pull(7)
-    forged = github.forge_comments(7, "marker")
-    address = f"/issues/comments/{forged.id}"
-    ask(github, "PATCH", address, json={"body": "overwritten"})
-    last_page = ask(github, "GET", f"{COMMENTS}?per_page=100&page=3").json()
-    ask(github, "DELETE", address)
-
-    assert (len(last_page), last_page[-1]["body"]) == (50, "overwritten")
-    assert last_page[-1]["user"]["login"] == "mallory"
-    assert len(github.comments(7)) == 249
+def ask(github, method, path, *, token=None, **options):
+    """Ask about the repository; the client waits for as long as a busy machine may need."""
+    headers = {"Authorization": f"Bearer {token or github.token}"}
+    address = f"{github.url}/repos/{github.repository}{path}"
+    return requests.request(method, address, **{"timeout": 30, "headers": headers, **options})
 
 
-@on_github_and_ghes
-def test_a_check_run_goes_from_progress_to_its_end_and_keeps_all_annotations(github):
-    github.add_pull(7, head_sha=SHA)
-    annotation = {"path": "w.py", "start_line": 1, "end_line": 1}
-    annotation |= {"annotation_level": "warning", "message": "slower"}
-    output = {"title": "t", "summary": "s", "annotations": [annotation] * 50}
-    begun = {"name": "ci-perf", "head_sha": SHA, "status": "in_progress"}
-    made = ask(github, "POST", "/check-runs", json=begun).json()
-    end = {"status": "completed", "conclusion": "neutral", "output": output}
-    for _ in range(2):
-        ask(github, "PATCH", f"/check-runs/{made['id']}", json=end)
-    (seen,) = ask(github, "GET", f"/commits/{SHA}/check-runs").json()["check_runs"]
+@pytest.fixture
+def careless():
+    """A GitHub whose violations are the matter of the test."""
+    with FakeGitHub() as fake:
+        fake.add_pull(7, head_sha=HEAD)
+        yield fake
 
-    (found,) = github.checks(SHA)
-    assert [status for status, _ in found.history] == ["in_progress", "completed", "completed"]
-    assert (seen["conclusion"], seen["output"]["annotations_count"]) == ("neutral", 100)
-    begun["head_sha"] = "d" * 40
-    assert "No commit found" in ask(github, "POST", "/check-runs", json=begun).text
+
+CHECK = {"name": "ci-perf", "head_sha": HEAD}
+MANY = {"output": {"title": "t", "summary": "s", "annotations": [{}] * 51}}
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status", "wrong"),
+    [
+        ("POST", COMMENTS, {"body": 5}, 422, "body/body: 5 is not of type 'string'"),
+        ("POST", COMMENTS, {}, 422, "'body' is a required property"),
+        ("POST", COMMENTS, {"body": "x", "boddy": "x"}, 422, "body/boddy: not described"),
+        ("POST", "/check-runs", CHECK | MANY, 422, "output/annotations"),
+        ("GET", "/pulls?sate=open", None, 422, "unknown parameter 'sate'"),
+        ("GET", "/pulls?sort=updated", None, 422, "query sort: the fake does not know it"),
+        ("GET", "/pulls/7/comments", None, 404, "no operation that is known"),
+    ],
+)
+def test_what_is_not_described_is_noticed_and_refused(careless, method, path, body, status, wrong):
+    assert ask(careless, method, path, json=body).status_code == status
+    assert any(wrong in violation for violation in careless.violations)
+    assert careless.comments(7) == []
 
 
 @on_github_and_ghes
-def test_a_fork_is_not_named_by_its_runs_and_can_be_gone(github):
-    github.add_pull(7)
-    github.add_pull(8, head_sha=FORK_SHA, fork=True, head_branch="patch")
-    github.add_run(5)
-    github.add_run(6, head_sha=FORK_SHA, fork=True, head_branch="patch")
-    (found,) = ask(github, "GET", "/pulls?head=mallory:patch").json()
-    (run,) = ask(github, "GET", f"/actions/runs?head_sha={FORK_SHA}").json()["workflow_runs"]
-    here = ask(github, "GET", "/actions/runs/5").json()
+def test_who_ignores_the_base_of_the_interface_is_noticed(github):
+    """On GHES a path of github.com leads to a web page, and the other way round."""
+    strangers = {"github.com": "/api/v3", "ghes-3.19": ""}
+    address = f"{github.server_url}{strangers[github.flavour]}/repos/{github.repository}"
 
-    assert (found["number"], found["head"]["repo"]["full_name"]) == (8, github.fork)
-    assert (run["id"], run["pull_requests"]) == (6, [])
-    assert [pull["number"] for pull in here["pull_requests"]] == [7]
-    github.delete_fork()
-    assert ask(github, "GET", "/pulls/8").json()["head"]["repo"] is None
-    assert ask(github, "GET", "/actions/runs/6").json()["head_repository"] is None
+    assert requests.get(address, timeout=30).status_code == 404
+    assert "no operation that is known" in github.violations.pop()
 
 
-@on_github_and_ghes
-def test_files_are_read_at_any_commit(github):
-    before = github.push("main", {"baselines/a.json": "1"})
-    github.push("main", {"baselines/a.json": "2", "baselines/b.json": "3"})
-
-    assert ask(github, "GET", f"/contents/baselines/a.json?ref={before}").json()["size"] == 1
-    listed = ask(github, "GET", "/contents/baselines").json()
-    assert [entry["name"] for entry in listed] == ["a.json", "b.json"]
+def test_the_fixture_fails_a_test_that_has_broken_the_description():
+    with pytest.raises(AssertionError, match="no operation"), undisputed("github.com") as github:
+        ask(github, "GET", "/nowhere")
 
 
-@on_github_and_ghes
-def test_an_archive_lies_on_another_host_that_refuses_a_token(github):
-    github.add_run(5)
-    github.add_artifact(5, "other", {"x": "y"})
-    gone = github.add_artifact(5, "ci-perf", {"run.json": "{}"}, expired=True)
-    wanted = github.add_artifact(5, "ci-perf", {"run.json": "{}"})
-    listed = ask(github, "GET", "/actions/runs/5/artifacts?name=ci-perf").json()["artifacts"]
-    there = ask(github, "GET", f"/actions/artifacts/{wanted.id}/zip").headers["Location"]
-    refused = requests.get(there, headers={"Authorization": "Bearer x"}, timeout=30)
+def test_mistakes_of_a_document_of_an_event_and_of_the_fake_are_noticed(careless):
+    document = {"query": "{ repositry }"}
+    headers = {"Authorization": f"Bearer {careless.token}"}
+    requests.post(careless.graphql_url, json=document, headers=headers, timeout=30)
+    careless.add_comment(7, "x").created_at = "yesterday"
+    ask(careless, "GET", COMMENTS)
+    payload = careless.event("pull_request", "opened", number=7)
+    payload["pull_request"]["head"]["shaa"] = payload["pull_request"]["head"].pop("sha")
+    careless.state.pulls[7].head_sha = "gone"
 
-    assert [artifact["id"] for artifact in listed] == [wanted.id, gone.id]
-    assert requests.get(there, timeout=30).content == wanted.archive
-    assert (refused.status_code, there.startswith("http://127.0.0.2:")) == (400, True)
-    assert [("Authorization" in r.headers) for r in github.blob_requests] == [True, False]
-    assert ask(github, "GET", f"/actions/artifacts/{gone.id}/zip").status_code == 410
+    assert ask(careless, "GET", "/pulls/7/files").status_code == 500
+    of_document, of_answer, crashed = careless.violations
+    assert "repositry" in of_document
+    assert "created_at: 'yesterday' is not a 'date-time'" in of_answer
+    assert "the fake itself" in crashed
+    assert any("shaa: not described" in one for one in events.problems("pull_request", payload))
 
 
 def test_who_may_do_what(github):
@@ -121,14 +109,3 @@ def test_who_may_do_what(github):
         "nobody": 404,
         "a job": 200,
     }
-
-
-@on_github_and_ghes
-def test_the_permission_of_a_person_is_asked_for(github):
-    github.set_permission("alice", "maintain")
-    found = {
-        who: ask(github, "GET", f"/collaborators/{who}/permission").json()["permission"]
-        for who in ("octo", "alice", "mallory")
-    }
-
-    assert found == {"octo": "admin", "alice": "write", "mallory": "read"}

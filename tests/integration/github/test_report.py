@@ -152,7 +152,6 @@ def test_a_pull_request_of_somebody_elses_branch_with_this_name_is_never_meant(s
     [
         ({"event": "push"}, "expected one that pull_request began, found 'push'"),
         ({"event": "pull_request_target"}, "expected one that pull_request began"),
-        ({"path": ".github/workflows/mine.yml"}, f"expected one of {WORKFLOW}, found"),
         ({"path": ".github/workflows/perf.yml.yml"}, f"expected one of {WORKFLOW}, found"),
         ({"status": "in_progress", "conclusion": None}, "expected one that has ended"),
     ],
@@ -199,19 +198,17 @@ def refused(second, match, code):
     assert "Traceback" not in ended.err
 
 
-def test_a_run_without_an_artifact_says_who_should_have_uploaded_it(second):
+def test_no_other_artifact_is_taken_and_who_should_have_uploaded_it_is_said(second):
     second.measured(artifact=False)
     second.github.add_artifact(RUN, "ci-perf-2", artifact_of(steady()))
-
-    refused(second, "has the job that measures uploaded it", ExitCode.NO_ANSWER)
-
-
-def test_an_artifact_of_another_run_is_never_taken(second):
-    second.measured(artifact=False)
     second.github.add_run(41, head_sha=HEAD)
     second.github.add_artifact(41, "ci-perf", artifact_of(steady()))
 
-    refused(second, "artifact 'ci-perf' of workflow run 42: expected one, found none", 3)
+    refused(
+        second,
+        "artifact 'ci-perf' of workflow run 42: expected one, found none(?s:.*)uploaded it",
+        ExitCode.NO_ANSWER,
+    )
 
 
 def test_of_two_artifacts_the_one_of_the_last_attempt_counts(second):
@@ -249,15 +246,11 @@ def test_an_artifact_that_is_larger_than_it_says_is_not_read_to_its_end(second):
     refused(second, "expected at most 50 MiB, found more", ExitCode.USAGE)
 
 
+# What an archive may be is tested in tests/unit/github/test_artifacts.py.
 HOSTILE = {
     "no archive": (b"<html>", "damaged"),
-    "cut off": (zipped(("run.json", codec.encode(steady())))[:-30], "damaged"),
-    "a path": (zipped(("../run.json", "{}")), "run.json at its top, found none"),
-    "a folder": (zipped(("out/run.json", "{}")), "run.json at its top, found none"),
     "a link": (zipped((a_link(), "/etc/passwd")), "found a link"),
-    "twice": (zipped(("run.json", "{}"), ("run.json", "{}")), "found it 2 times"),
     "a bomb": (zipped(("run.json", bytes(artifacts.MAX_BYTES + 1))), "at most 50 MiB"),
-    "no JSON": (zipped(("run.json", "\x00\xff" * 9)), "expected a JSON document"),
     "no UTF-8": (zipped(("run.json", b'{"id": "\xff\xfe"}')), "expected"),
     "NaN": (zipped(("run.json", '{"duration_s": NaN}')), "expected a JSON document"),
     "deep": (zipped(("run.json", '{"a":' * 5_000 + "1" + "}" * 5_000)), "nested too deep"),
@@ -327,7 +320,6 @@ def test_hostile_text_in_a_run_is_shown_and_never_obeyed(second):
 # --- the token
 
 
-@on_github_and_ghes
 def test_the_host_of_artifacts_never_sees_the_token(second):
     second.measured(slower()).report()
 
@@ -335,11 +327,6 @@ def test_the_host_of_artifacts_never_sees_the_token(second):
     (asked,) = second.github.blob_requests
     assert "Authorization" not in asked.headers
     assert second.github.token not in str(asked)
-
-
-def test_every_request_to_github_itself_shows_the_token(second):
-    second.measured(slower()).report()
-
     assert {request.token for request in second.github.requests} == {second.github.token}
 
 
@@ -347,7 +334,6 @@ def test_every_request_to_github_itself_shows_the_token(second):
     ("method", "path", "fault"),
     [
         ("GET", "/zip$", faults.NOT_ACCESSIBLE),
-        ("GET", "/zip$", faults.BAD_CREDENTIALS),
         ("GET", "^/artifacts/", faults.BAD_GATEWAY),
         ("GET", "^/artifacts/", faults.RESET),
         ("GET", "/actions/runs/42$", faults.BAD_CREDENTIALS),

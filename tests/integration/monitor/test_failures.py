@@ -12,7 +12,7 @@ from ci_perf.launch import monitoring
 from ci_perf.model import task
 from ci_perf.system import child, scratch
 from tests.processes import is_alive, wait_for_children, wait_until
-from tests.watched import PYTHON
+from tests.watched import PYTHON, evidence_of
 
 QUICK_WORKER = """
 import sys
@@ -57,21 +57,22 @@ def test_a_monitor_that_fails_costs_no_workload_and_says_why(
     assert all(words in watched.problem for words in said)
 
 
-@pytest.mark.parametrize("name", [task.EVIDENCE, "monitor.stderr"])
 def test_what_the_worker_puts_in_its_folder_is_neither_written_nor_believed(
-    watch, worker_under_watch, folder, tmp_path, name
+    watch, worker_under_watch, folder, tmp_path
 ):
+    names = [task.EVIDENCE, "monitor.stderr"]
     victim = tmp_path / "of the host"
     victim.write_text("mine")
 
     with watch() as watched:
         worker = worker_under_watch().past("start").at("timing")
-        (folder / name).symlink_to(victim)
+        for name in names:
+            (folder / name).symlink_to(victim)
         worker.finished()
 
     assert victim.read_text() == "mine"
-    assert (folder / name).is_symlink()
-    assert watched.evidence() is not None
+    assert all((folder / name).is_symlink() for name in names)
+    assert evidence_of(watched)
 
 
 def test_a_folder_that_is_gone_costs_no_workload(tmp_path):
@@ -92,9 +93,7 @@ def test_junk_on_the_line_changes_nothing(watch, worker_under_watch, folder):
         os.close(handle)
         worker.finished()
 
-    evidence = watched.evidence()
-    assert evidence is not None
-    assert evidence.trouble == ""
+    assert evidence_of(watched).trouble == ""
 
 
 def test_the_monitor_survives_the_cleaning_up_after_a_worker(watch, folder):
@@ -108,9 +107,7 @@ def test_the_monitor_survives_the_cleaning_up_after_a_worker(watch, folder):
             interrupted=lambda: False,
         )
 
-    evidence = watched.evidence()
-    assert evidence is not None
-    assert evidence.trouble == ""
+    assert evidence_of(watched).trouble == ""
 
 
 KEEPER = """

@@ -9,26 +9,19 @@ LEGACY = {"triage": "read", "maintain": "write"}
 def compare(call):
     """Commits of a fork are found as well: both share what git keeps."""
     base, head = (_commit(call, ref) for ref in call.parts["basehead"].split("..."))
-    before, after = call.state.history(base.sha), call.state.history(head.sha)
-    if not {*before} & {*after}:
+    before, after = ({*call.state.history(commit.sha)} for commit in (base, head))
+    if not before & after:
         raise RefusedError(404, f"No common ancestor between {base.sha} and {head.sha}.")
-    ahead = [sha for sha in after if sha not in before]
-    behind = [sha for sha in before if sha not in after]
-    body = {
-        "status": _standing(ahead, behind),
-        "ahead_by": len(ahead),
-        "behind_by": len(behind),
-        "total_commits": len(ahead),
-        "commits": [{"sha": sha} for sha in call.page(ahead[::-1])],
-    }
-    return Answer(200, body)
+    behind = "behind" if before - after else "identical"
+    diverged = "diverged" if before - after else "ahead"
+    return Answer(200, {"status": diverged if after - before else behind})
 
 
 def contents(call):
     commit = _commit(call, call.query.get("ref", call.repository.default_branch))
     path = call.parts["path"].strip("/")
     if path in commit.files:
-        return Answer(200, call.forms.file(path, commit.files[path]))
+        return Answer(200, call.forms.entry(path, commit.files[path]))
     folder = [p for p in sorted(commit.files) if p.rpartition("/")[0] == path]
     if not folder:
         raise RefusedError(404, "Not Found")
@@ -65,9 +58,3 @@ def _commit(call, ref):
     if sha is None:
         raise RefusedError(404, f"No commit found for the ref {ref}")
     return call.state.commits[sha]
-
-
-def _standing(ahead, behind):
-    if ahead and behind:
-        return "diverged"
-    return "ahead" if ahead else "behind" if behind else "identical"
