@@ -49,7 +49,7 @@ def test_every_command_has_help_and_every_option_its_environment_variable(name):
     done = CliRunner().invoke(cli, [name, "--help"])
 
     assert done.exit_code == ExitCode.OK
-    assert " ".join(command.help.split()).startswith(COMMANDS[name].rstrip("."))
+    assert " ".join(command.help.split()).startswith(COMMANDS[name])
     for parameter in command.params:
         if isinstance(parameter, click.Option) and parameter.name != "help":
             longest = max(parameter.opts, key=len).removeprefix("--").replace("-", "_")
