@@ -28,6 +28,7 @@ class Context:
     suite.toml for this entry; ``seed`` has already been given to random, numpy and torch;
     ``data_dir`` is where data sets are kept between processes (mounted, or generated once).
     ``rank`` and ``world_size`` are those of this process among the ranks that torchrun started.
+    ``launch`` counts from 0.
 
     ``phase`` names parts of a step: `with context.phase("data"): batch = next(batches)`. Names
     that mean something to ci-perf are in docs/workloads.md; outside the one pass that watches
@@ -40,6 +41,7 @@ class Context:
     data_dir: str
     rank: int = 0
     world_size: int = 1
+    launch: int = 0
     phase: PhaseMaker = enter_unwatched
 
 

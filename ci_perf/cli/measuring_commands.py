@@ -170,10 +170,11 @@ def check_command(
 )
 @click.option("--json", is_flag=True, help="Print the whole plan, or answer, as JSON.")
 def list_command(*, measuring: dict[str, Any], against: str | None, json: bool) -> None:
-    """Show the workloads of a suite, without importing them; pytest imports its tests.
+    """Show the workloads of a suite, without importing them.
 
-    With --against, it uses records of earlier checks and measures nothing. A workload without a
-    record is "not recorded": the next `ci-perf check --against` records it.
+    Tests are imported: pytest collects them. With --against, it uses records of earlier checks and
+    measures nothing. A workload without a record is "not recorded": the next `ci-perf check
+    --against` records it.
     """
     asked = MeasureOptions(root=files.current_folder(), against=against, **measuring)
     if against is None:

@@ -197,10 +197,12 @@ def _first_step(process: Process, compiles: CompileCounts, step_s: float) -> Num
     """Tell a first step that compiled from one that did not: one takes minutes, one takes none.
 
     With filled caches the first step of compiled code is a first step as any other, too. Where
-    nothing warms up, each step is a program of its own, and says nothing of its compilation.
+    nothing warms up, each step is a program of its own, and the first one is as any other.
     """
+    if process.warmup.steps == 0:
+        return {}
     first_s = process.phases.first_step_s
-    if compiles.graphs == 0 or process.warmup.steps == 0:
+    if compiles.graphs == 0:
         return {metrics.FIRST_STEP.name: first_s}
     extra_s = max(0.0, first_s - step_s)
     if compiles.cache == "empty":

@@ -59,8 +59,7 @@ class OwnMetrics:
 
 
 def join_runs(runs: Sequence[Numbers]) -> Numbers:
-    """Return the numbers of a launch: those of its runs, without the first, which may warm up."""
-    runs = runs[1:] or runs
+    """Return the numbers of a launch: the middle of those of its runs."""
     names = sorted({name for run in runs for name in run})
     return {name: find_middle(name, [run[name] for run in runs if name in run]) for name in names}
 

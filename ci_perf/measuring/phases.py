@@ -94,11 +94,9 @@ def go_through(
         workload = loaded.build(context)
         counters.keep_all_compile_records()
         here = stopwatch.device = _wrap_device(here, workload)
-    # The launches before have filled the caches of its files.
-    is_warm = workload.is_fresh and todo.index > 0
     with stopwatch.phase(Phase.FIRST_STEP):
         first_step_s = math.inf
-        if not is_warm:
+        if not workload.is_fresh:
             first_step_s = group.maximum(here.time_block(workload.step, 1).step_s)
 
     def take_fingerprint() -> Fingerprint:
@@ -106,7 +104,7 @@ def go_through(
             refusal = left.before_timing(group)
             return fingerprint.take(workload, here, protocol.fingerprint_steps, refusal)
 
-    numbers = Fingerprint() if is_warm else take_fingerprint()
+    numbers = Fingerprint() if workload.is_fresh else take_fingerprint()
     with stopwatch.phase(Phase.WARMUP):
         if workload.is_fresh:
             warmup, step_s = Warmup(steps=0, stopped="stable"), first_step_s
@@ -136,7 +134,7 @@ def go_through(
             is_fresh=workload.is_fresh,
         )
         marks.end()
-    if is_warm:
+    if workload.is_fresh:
         first_step_s = step_s = timed.block_s[0]
         numbers = take_fingerprint()
     process = Process(
@@ -187,6 +185,7 @@ def _context(todo: Task, name: str, group: Group, watcher: Watcher) -> Context:
         data_dir=todo.data_dir,
         rank=group.rank,
         world_size=group.world_size,
+        launch=todo.index,
         phase=watcher.phase,
     )
 

@@ -1,6 +1,8 @@
 """Programs as steps: what they print, and the blocks that are made of it."""
 
+import json
 import os
+import shlex
 import signal
 import sys
 
@@ -83,6 +85,27 @@ def test_a_command_names_values_of_its_matrix_a_port_and_nothing_else():
     context = Context(device="cpu", parameters=parameters, seed=0, data_dir="")
 
     command.build(context).step()
+
+
+@pytest.mark.parametrize(("launch", "times_s"), [(0, 0.002), (1, 0.001)])
+def test_a_run_before_the_first_launch_is_not_counted(tmp_path, launch, times_s):
+    """The program counts its runs, and prints how many there were."""
+    count = (
+        f"file = open({str(tmp_path / 'runs')!r}, 'a'); file.write('x'); "
+        "print('took', file.tell(), 'ms')"
+    )
+    parameters = {
+        "command": shlex.join([sys.executable, "-c", count]),
+        "reads": "regex",
+        "metrics": json.dumps({"a_ms": {"kind": "time", "find": "took (.) ms"}}),
+    }
+    context = Context(device="cpu", parameters=parameters, seed=0, data_dir="", launch=launch)
+    workload = command.build(context)
+
+    workload.step()
+
+    assert workload.metrics
+    assert workload.metrics() == {"time.a_ms": pytest.approx(times_s)}
 
 
 def test_a_command_that_leaves_no_file_has_failed():
