@@ -77,7 +77,7 @@ _OPTIONS = (
 
 def publish_options(command: _Command) -> _Command:
     """Give a command the options that say where and how a report is shown: see PublishOptions."""
-    return options.add(command, _OPTIONS)
+    return options.give_options(command, _OPTIONS)
 
 
 @click.group("github")

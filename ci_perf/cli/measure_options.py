@@ -100,7 +100,7 @@ def _reader(read: Callable[[str | None, str], Any]) -> Callable[..., Any]:
 
 def runner(command: _Command) -> _Command:
     """Add the options that say where processes run; `choose_runner` reads them."""
-    return options.add(command, _RUNNER)
+    return options.give_options(command, _RUNNER)
 
 
 def add_measure_options(
@@ -126,7 +126,7 @@ def add_measure_options(
         given = [
             getattr(options, name, None) or option(name, **others.get(name, {})) for name in fields
         ]
-        decorated: Any = options.add(runner(call), given)
+        decorated: Any = options.give_options(runner(call), given)
         command_with_options: _Command = _NAMES(decorated) if select else decorated
         return command_with_options
 

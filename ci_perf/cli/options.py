@@ -80,7 +80,7 @@ workflow = click.option(
 )
 
 
-def add(command: _Command, options: Sequence[Callable[[_Command], _Command]]) -> _Command:
+def give_options(command: _Command, options: Sequence[Callable[[_Command], _Command]]) -> _Command:
     """Give a command options, which ``--help`` lists in this order."""
     for option in reversed(options):
         command = option(command)

@@ -81,6 +81,7 @@ def test_what_the_benchmark_says_the_product_says_of_the_same_launches(regime):
         ]
     )
     for one, decision in zip(workloads, decisions, strict=True):
+        assert decision.change
         said = one.outcome.call if one.outcome else "unchanged"
         assert (decision.change.verdict.value, decision.is_open) == (said, False)
         assert not one.outcome or decision.change.pairs == one.outcome.pairs

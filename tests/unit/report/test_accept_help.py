@@ -1,17 +1,22 @@
+from typing import Any
+
 from ci_perf.baselines.accept import Acceptance, Action
 from ci_perf.report import accept_help
+
+# A report of a change reads neither the file nor the baseline.
+UNREAD: Any = None
 
 
 def a_file(action, *, before=None, after=None, began=(), changed_numerics=False):
     acceptance = Acceptance(
         workload="w",
-        path=None,
+        path=UNREAD,
         action=action,
         before=before or {},
         after=after or {},
         began=began,
         changed_numerics=changed_numerics,
-        baseline=None,
+        baseline=UNREAD,
         program=None,
     )
     return {"w.json": acceptance}
