@@ -19,7 +19,7 @@ from ci_perf.judging.policy import limits_on
 from ci_perf.model.comparison import Comparison
 from ci_perf.model.environment import Machine
 from ci_perf.model.gate_change import BaselineEdit
-from ci_perf.model.run import Run, is_same_code
+from ci_perf.model.run import Paired, Run, is_same_code
 from ci_perf.model.suite import FailOn, Limits, Plan, Tiers
 from ci_perf.model.summary import Summary
 from ci_perf.program.tree_sources import FolderTree
@@ -122,6 +122,9 @@ class BaselineJudge:
         self._sharing = sharing
         self._folders = folders
         self._known: Basis | None = None
+        # What was launched, and undecided, when it was last asked.
+        self._paired: dict[str, Paired] = {}
+        self._undecided: dict[str, float] = {}
 
     def first_launches(self, plan: Plan, machine: Machine) -> dict[str, int]:
         """See PairJudge."""
@@ -129,13 +132,31 @@ class BaselineJudge:
         return first_launches(basis.history, plan.workloads, basis.rules.limits)
 
     def undecided(self, run: Run) -> tuple[dict[str, float], int]:
-        """See PairJudge."""
+        """See PairJudge. Without a history, no workload says anything of another one.
+
+        So only those with new pairs are judged: of 200 tests of pytest, one.
+        """
         basis = self._read(run.environment.hard, run.suite)
+        rules, sharing = basis.rules, self._sharing
+        paired = {each.workload: each for each in run.paired}
+        suspects = run.interleaved.suspects if run.interleaved else 0
+        known: dict[str, float] = {}
+        if self._undecided and suspects and not basis.history.subjects:
+            sharing = max(sharing, suspects)
+            new = {name for name, each in paired.items() if each != self._paired.get(name)}
+            old = {each.workload for each in run.measured} - new
+            known = {name: pairs for name, pairs in self._undecided.items() if name in old}
+            run = msgspec.structs.replace(
+                run,
+                measured=tuple(each for each in run.measured if each.workload in new),
+                paired=tuple(each for each in run.paired if each.workload in new),
+            )
         head = summarise.run(run, label="")
-        rules = basis.rules
-        return find_undecided(
-            basis.history, head, limits=rules.limits, tiers=rules.tiers, sharing=self._sharing
+        left, counted = find_undecided(
+            basis.history, head, limits=rules.limits, tiers=rules.tiers, sharing=sharing
         )
+        self._paired, self._undecided = paired, {**known, **left}
+        return self._undecided, max(suspects, counted)
 
     def verdict(self, run: Run) -> Comparison:
         """See PairJudge."""

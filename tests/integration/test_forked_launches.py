@@ -41,14 +41,15 @@ def workload(tmp_path):
     return tmp_path / "it.py"
 
 
-def forked(file, *, index=0, **parameters):
+def forked(file, *, index=0, spread=0.005, **parameters):
     fields = {"launch": "fork", "collects": ("p",), "parameters": parameters}
-    return a_task(file, workload=fields, index=index, protocol={"monitor_hz": 0})
+    protocol = {"monitor_hz": 0, "launch_spread": spread}
+    return a_task(file, workload=fields, index=index, protocol=protocol)
 
 
-def test_launches_share_the_imports_and_no_state(launcher, workload):
-    for _ in range(3):
-        result_of(launcher.launch(forked(workload)))
+def test_launches_share_the_imports_and_no_state_however_long_they_time(launcher, workload):
+    for spread in (0.005, 0.005, 0.02):
+        result_of(launcher.launch(forked(workload, spread=spread)))
 
     assert (workload.parent / "imported").read_text() == "i"
     assert (workload.parent / "prepared").read_text() == "p"

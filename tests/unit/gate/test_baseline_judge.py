@@ -2,6 +2,7 @@
 
 import shutil
 
+import msgspec
 import pytest
 
 from ci_perf import session
@@ -129,3 +130,25 @@ def test_baselines_outside_of_the_repository_are_the_same_for_both_sides(root, t
     run = a_run(a_measured("mlp", *STEADY))
 
     assert judge(root, base, outside).accepted(*named(run)) == {}
+
+
+def test_a_judge_asked_after_each_pair_says_what_one_says_that_is_asked_once(root):
+    shutil.rmtree(root / "baselines")
+    names = ("same", "slower", "unlaunched")
+    fresh = a_run(*(a_measured(name, *STEADY) for name in names))
+    asked = judge(root)
+    assert list(asked.undecided(fresh)[0]) == list(names)
+    launched = {"same": [], "slower": []}
+
+    for number in range(6):
+        for name, ratio in (("same", 1.0), ("slower", 1.5)):
+            launched[name].append(pairs(ratio)[number])
+            so_far = fresh
+            for each, its_pairs in launched.items():
+                so_far = in_turns(so_far, its_pairs, workload=each, suspects=len(names))
+
+            assert asked.undecided(so_far)[0] == judge(root).undecided(so_far)[0]
+
+    assert list(asked.undecided(so_far)[0]) == ["unlaunched"]
+    crashed = msgspec.structs.replace(so_far, measured=so_far.measured[:2])
+    assert asked.undecided(crashed)[0] == {}
