@@ -1,7 +1,6 @@
 """Whether an explanation names the planted cause: causes planted in small models, fresh launches.
 
-    nice python -m benchmarks.causes [--set SET] [--causes NAME …] [--pairs N] [--same N]
-                                     [--keep FOLDER]
+    nice python -m benchmarks.causes [--causes NAME …] [--pairs N] [--same N] [--keep FOLDER]
     nice python -m benchmarks.causes --bases N [--same N] [--keep FOLDER]
 
 Each cause is planted beside two harmless decoys. Both sides are launched in turns as `check` would
@@ -29,7 +28,8 @@ from typing import Any
 
 import msgspec
 
-from benchmarks.causes import fourth_set, launching, planted, scoring, third_set
+from benchmarks.causes import launching, planted, scoring
+from benchmarks.causes.causes import CAUSES
 from benchmarks.causes.launching import Repository
 from benchmarks.causes.planted import Planted
 from benchmarks.causes.scoring import Answer
@@ -40,13 +40,6 @@ FEW, MANY = 1, 3
 # The share of causes that three pairs must name first.
 CLAIM = 0.95
 _NONE = "\N{EN DASH}"
-SETS: Mapping[str, Mapping[str, Planted]] = {
-    "third": third_set.CAUSES,
-    "fourth": fourth_set.CAUSES,
-}
-CAUSES: Mapping[str, Planted] = {
-    name: cause for causes in SETS.values() for name, cause in causes.items()
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +65,6 @@ def main(arguments: Sequence[str]) -> int:
     """Print both tables."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--causes", nargs="+", metavar="NAME", help="only names with this in them")
-    parser.add_argument("--set", choices=SETS, help="only the causes of this set")
     parser.add_argument("--pairs", type=int, default=MANY, help="of each cause")
     parser.add_argument("--bases", type=int, metavar="N", help="launch each model N times instead")
     parser.add_argument("--same", type=int, default=200, help="comparisons of the base with itself")
@@ -90,7 +82,7 @@ def main(arguments: Sequence[str]) -> int:
             }
             print(_same(launched, options.same))
             return 0
-        for name, cause in chosen(options.set, options.causes).items():
+        for name, cause in choose(options.causes).items():
             keep = folder / name.replace(" ", "-")
             of_cause = _launched(models, cause, keep, options)
             scores.append(_scored(name, cause, of_cause))
@@ -101,12 +93,11 @@ def main(arguments: Sequence[str]) -> int:
     return int(sum(first) < CLAIM * len(first))
 
 
-def chosen(of_set: str | None, parts: Sequence[str] | None) -> Mapping[str, Planted]:
-    """Return the causes of a set, or of all, whose names have one of these parts in them."""
-    causes = SETS[of_set] if of_set else CAUSES
+def choose(parts: Sequence[str] | None) -> Mapping[str, Planted]:
+    """Return the causes whose names have one of these parts in them; without parts, all."""
     return {
         name: cause
-        for name, cause in causes.items()
+        for name, cause in CAUSES.items()
         if not parts or any(part in name for part in parts)
     }
 
@@ -168,9 +159,6 @@ def _table(scores: Sequence[Score]) -> str:
         "|:--|:--|--:|--:|--:|--:|",
     ]
     lines += [_row(score) for score in scores]
-    for name, causes in SETS.items():
-        of_set = [score for score in scores if score.name in causes]
-        lines += [_total(f"{name}: {len(of_set)}", of_set)] if of_set else []
     return "\n".join([*lines, _total(f"all {len(scores)}", scores)])
 
 

@@ -36,22 +36,16 @@ def test_every_cause_is_a_program_beside_two_decoys(name):
     }
 
 
-@pytest.mark.parametrize(("name", "least_models"), [("third", 20), ("fourth", 18)])
-def test_a_set_is_spread_over_models(name, least_models):
-    causes = command.SETS[name].values()
+def test_the_causes_are_spread_over_models():
+    causes = command.CAUSES.values()
 
-    assert len(causes) >= 35
-    assert len({cause.model for cause in causes}) >= least_models
+    assert len({cause.model for cause in causes}) >= 18
     assert all(cause.functions and cause.kinds <= {*get_args(CauseKind)} for cause in causes)
 
 
-def test_one_set_is_launched_alone():
-    third = command.chosen("third", None)
-
-    assert len(command.CAUSES) == sum(len(causes) for causes in command.SETS.values())
-    assert [*command.chosen(None, None)] == [*command.CAUSES]
-    assert [*third] == [*command.SETS["third"]]
-    assert [*command.chosen("third", ["norms", "no such"])] == ["norms written out"]
+def test_some_causes_are_launched_by_their_names():
+    assert [*command.choose(None)] == [*command.CAUSES]
+    assert [*command.choose(["gates", "no such"])] == ["experts with gates", "channels with gates"]
 
 
 def test_a_change_that_finds_nothing_is_an_error():

@@ -1,7 +1,7 @@
-"""A fourth set of causes, planted by one who had read neither the rules nor what they had missed.
+"""The causes, planted by one who had read neither the rules nor what they had missed.
 
 What is right of each was written down before any was explained; only steps and peaks of memory
-were measured, and operators counted. All are in models that other sets have, too.
+were measured, and operators counted.
 """
 
 # ruff: noqa: E501  the texts of models are not wrapped
