@@ -7,6 +7,7 @@ import pytest
 
 from benchmarks.causes import __main__ as command
 from benchmarks.causes import planted, scoring
+from benchmarks.causes.causes import CAUSES
 from ci_perf.features.explain.model import CauseKind, ProfiledPair
 from tests.features.explain.step_profiles import a_step, a_use
 
@@ -25,9 +26,9 @@ def pairs(*added):
     return [ProfiledPair(base=base, head=head)] * 3
 
 
-@pytest.mark.parametrize("name", command.CAUSES)
+@pytest.mark.parametrize("name", CAUSES)
 def test_every_cause_is_a_program_beside_two_decoys(name):
-    base, decoys, head = planted.sources(MODELS, command.CAUSES[name])
+    base, decoys, head = planted.sources(MODELS, CAUSES[name])
 
     ast.parse(base)
     ast.parse(decoys)
@@ -37,14 +38,14 @@ def test_every_cause_is_a_program_beside_two_decoys(name):
 
 
 def test_the_causes_are_spread_over_models():
-    causes = command.CAUSES.values()
+    causes = CAUSES.values()
 
     assert len({cause.model for cause in causes}) >= 18
     assert all(cause.functions and cause.kinds <= {*get_args(CauseKind)} for cause in causes)
 
 
 def test_some_causes_are_launched_by_their_names():
-    assert [*command.choose(None)] == [*command.CAUSES]
+    assert [*command.choose(None)] == [*CAUSES]
     assert [*command.choose(["gates", "no such"])] == ["experts with gates", "channels with gates"]
 
 

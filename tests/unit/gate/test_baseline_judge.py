@@ -138,7 +138,7 @@ def test_a_judge_asked_after_each_pair_says_what_one_says_that_is_asked_once(roo
     fresh = a_run(*(a_measured(name, *STEADY) for name in names))
     asked = judge(root)
     assert list(asked.undecided(fresh)[0]) == list(names)
-    launched = {"same": [], "slower": []}
+    launched, so_far = {"same": [], "slower": []}, fresh
 
     for number in range(6):
         for name, ratio in (("same", 1.0), ("slower", 1.5)):
