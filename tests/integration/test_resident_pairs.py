@@ -200,17 +200,6 @@ def test_each_process_of_a_resident_pair_is_watched_by_a_monitor_of_its_own(task
         assert evidence.host.wall_s > 0
 
 
-def test_ranks_cannot_be_a_resident_pair(task, tmp_path):
-    one = task("one", GOOD)
-    ranks = msgspec.structs.replace(
-        one, workload=msgspec.structs.replace(one.workload, launch="torchrun")
-    )
-
-    outcomes = LocalLauncher(tmp_path).launch_pair(one, ranks)
-
-    assert [failure_of(outcome).phase for outcome in outcomes] == [Phase.LAUNCH] * 2
-
-
 def test_a_resident_pair_without_a_place_for_its_folder_is_two_troubles(
     task, tmp_path, use_tempdir
 ):

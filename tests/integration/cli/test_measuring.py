@@ -181,7 +181,7 @@ def test_a_busy_machine_is_waited_for_and_then_measured(project, monkeypatch):
     monkeypatch.chdir(project.root)
     project.workload("good").suite("good")
 
-    done = CliRunner().invoke(main.cli, ["check", "--wait", "0.1s"], standalone_mode=False)
+    done = CliRunner().invoke(main.cli, ["check", "--wait", "1s"], standalone_mode=False)
 
     assert "waiting for a quiet machine" in done.stderr
     assert "is not quiet after 1 s, and is measured all the same" in done.stderr
