@@ -156,6 +156,7 @@ def a_row(workload, metric, verdict, ratio=2.0):
 
 SLOWER = a_row("classify_images", "step_time_s", "regressed")
 FATTER = a_row("search_gallery", "host_rss_peak_bytes", "regressed")
+BY_CPU = a_row("classify_images", "step_cpu_s", "regressed")
 HARMLESS = a_row("embed_images", "step_time_s", "inconclusive", None)
 NUMBERS = {"workload": "embed_images", "verdict": "numerics_changed", "gate": False}
 
@@ -167,6 +168,7 @@ NUMBERS = {"workload": "embed_images", "verdict": "numerics_changed", "gate": Fa
         ([SLOWER, FATTER, HARMLESS], 3, 3, "not all was proven"),
         ([FATTER, HARMLESS], 1, 3, "missing"),
         ([SLOWER | {"verdict": "inconclusive"}, FATTER], 1, 3, "not all was proven"),
+        ([SLOWER | {"verdict": "inconclusive"}, BY_CPU, FATTER], 1, 0, "Nothing else was blamed"),
         ([SLOWER, FATTER, HARMLESS | {"verdict": "regressed"}], 1, 3, "nobody planted it"),
         ([SLOWER, FATTER, NUMBERS], 1, 3, "nobody planted it: numerics_changed"),
     ],
