@@ -91,7 +91,7 @@ def test_a_terminal_says_who_moved_and_what_was_launched_in_turns():
 
 @pytest.mark.parametrize("width", [30, 60, 72, 80, 90, 100, 119, 120, 141, 160])
 @pytest.mark.parametrize(
-    "shape", [shapes.regressed, shapes_in_turns.who_moved, shapes.canary_moved]
+    "shape", [shapes.regressed, shapes_in_turns.who_moved, shapes.machine_moved]
 )
 def test_no_number_is_cut_whatever_the_width(shape, width):
     comparison = shape()
