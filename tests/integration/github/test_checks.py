@@ -73,7 +73,7 @@ def test_a_check_is_in_progress_first_and_completed_then(on_pull):
     (made,) = on_pull.github.checks(HEAD)
     assert [status for status, _ in made.history] == ["in_progress", "completed"]
     assert made.name == "ci-perf: standard on nvidia-h200"
-    assert "Fail: slower: mlp" in made.output["title"]
+    assert "Fail (red job): slower: mlp" in made.output["title"]
     assert "| Workload |" in made.output["summary"]
 
 

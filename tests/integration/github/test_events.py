@@ -32,7 +32,7 @@ def test_a_pull_request_is_commented_and_its_head_checked(stage, draft):
     assert not re.search("::warning|no comment", ended.err)
     assert posted(stage) == (1, 1)
     assert stage.github.checks(MERGED) == []
-    assert stage.summary.startswith("### ✅ Pass: ")
+    assert stage.summary.startswith("### ✅ Pass (green job): ")
 
 
 def test_a_pull_request_from_a_fork_is_only_summarised_and_nothing_is_tried(stage):

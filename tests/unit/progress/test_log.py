@@ -71,7 +71,7 @@ def test_a_verdict_is_told_below_the_group_before_what_explains_it(said, explain
 
     _, closed, verdict, *more = said()
     assert closed == "::endgroup::"
-    assert verdict.startswith("verdict: ❌ Fail: slower: mlp +10.0 %")
+    assert verdict.startswith("verdict: ❌ Fail (red job): slower: mlp +10.0 %")
     assert more == follows
 
 

@@ -37,7 +37,8 @@ def test_the_headline_comes_first_and_leads_to_the_run():
     text = comment_of(shapes.regressed()).replace("\N{NO-BREAK SPACE}", " ")
     first, _, scope, _, last, *_ = text.splitlines()
 
-    assert first.startswith("### ❌ Fail: does not run: `conv`; slower: `resnet18` +6.1 %;")
+    opening = "### ❌ Fail (red job): does not run: `conv`; slower: `resnet18` +6.1 %;"
+    assert first.startswith(opening)
     assert scope.startswith("<sub>ci_perf: `standard` on `NVIDIA H200`: 11 workloads, 11 metrics; ")
     assert last == f"<sub>Measured by [this run]({URL}).</sub>"
 
