@@ -75,6 +75,7 @@ class Link(str):
     """A foreign word that leads to `address` on a page; to nothing where that is empty."""
 
     __slots__ = ("address",)
+    address: str
 
     def __new__(cls, text: str, address: str) -> Self:
         """Take both."""
