@@ -25,11 +25,6 @@ _FILE = click.Path(path_type=Path)
     help="Without BASE: the folder of baselines to judge HEAD by.",
 )
 @click.option(
-    "--losses",
-    is_flag=True,
-    help="Only show the training losses of the first steps side by side.",
-)
-@click.option(
     "--prices",
     type=_FILE,
     metavar="prices.toml",
@@ -43,7 +38,6 @@ _FILE = click.Path(path_type=Path)
 def compare_command(
     runs: tuple[Path, ...],
     baselines: Path,
-    losses: bool,  # noqa: FBT001  as click passes an option
     prices: Path | None,
     workloads: Path,
     fail_on: FailOn | None,
@@ -56,8 +50,6 @@ def compare_command(
     more runs, or runs with --prices, are only shown side by side, for example of several machines.
     """
     reports.check_target(format, output, inputs=[*runs, baselines, *([prices] if prices else [])])
-    if losses:
-        return _show_losses(runs, format, output)
     if prices is not None or len(runs) > 2:
         return _show_side_by_side(runs, prices, format, output)
     comparison = ci_perf.compare(
@@ -81,29 +73,11 @@ def _show_side_by_side(
     if form == "json":
         raise click.UsageError("--format json: expected a comparison, found runs side by side")
     page = side_by_side.page(runs, prices)
-    if form in {"csv", "parquet"}:
+    if form == "csv":
         from ci_perf.report import frame
 
-        reports.emit_frame(frame.frame_runs(*(files.read(run, Run) for run in runs)), form, target)
+        table = frame.frame_runs(*(files.read(run, Run) for run in runs))
+        console.emit(frame.csv(table), output=target)
     else:
         reports.emit_page(page, form, target)
-    return ExitCode.OK
-
-
-def _show_losses(runs: Sequence[Path], asked: str | None, target: Path | None) -> int:
-    form = reports.report_format(asked, target)
-    if len(runs) > 2:
-        raise click.UsageError(f"--losses: expected one or two runs, found {len(runs)}")
-    if form not in {"markdown", "terminal"}:
-        raise click.UsageError(
-            f"--losses: expected --format markdown or terminal, found {form}; a program reads them "
-            "in run.json, under fingerprint"
-        )
-    from ci_perf.report import profiles
-
-    sides = ("base", "head") if len(runs) == 2 else ("",)
-    page = profiles.losses(
-        [(side, files.read(run, Run)) for side, run in zip(sides, runs, strict=True)]
-    )
-    reports.emit_page(page, form, target)
     return ExitCode.OK

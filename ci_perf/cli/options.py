@@ -46,9 +46,8 @@ report = click.option(
 )
 report_format = click.option(
     "--format",
-    type=click.Choice(["markdown", "json", "terminal", "csv", "parquet"]),
-    help="The form of the report. By default terminal on a terminal, else markdown. parquet needs "
-    "--output.",
+    type=click.Choice(["markdown", "json", "terminal", "csv"]),
+    help="The form of the report. By default terminal on a terminal, else markdown.",
 )
 
 table_format = click.option(

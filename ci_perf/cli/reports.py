@@ -3,17 +3,12 @@
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ci_perf.cli import console
-from ci_perf.errors import UsageError
 from ci_perf.model import codec
 from ci_perf.model.comparison import Comparison
 from ci_perf.report.tables import Page
 from ci_perf.system import files
-
-if TYPE_CHECKING:
-    from ci_perf.report.frame import DataFrame
 
 
 def report_format(asked: str | None, target: Path | None) -> str:
@@ -25,15 +20,13 @@ def report_format(asked: str | None, target: Path | None) -> str:
 def check_target(form: str | None, target: Path | None, *, inputs: Iterable[Path]) -> None:
     """Find out before the work that the report has nowhere to go, or would destroy its own input.
 
-    Raises UsageError and CannotWriteError.
+    Raises UsageError, CannotWriteError and CiPerfError.
     """
     files.check_apart("--output", target, *inputs)
-    if form in {"csv", "parquet"}:
+    if form == "csv":
         from ci_perf.report import frame
 
-        frame.require(form)
-    if form == "parquet" and target is None:
-        raise UsageError("--format parquet is binary: name a file with --output")
+        frame.pandas()
     if target is not None:
         files.check_target(target)
 
@@ -46,10 +39,10 @@ def emit_comparison(comparison: Comparison, form: str | None, target: Path | Non
     from ci_perf.report import markdown, terminal
 
     form = report_format(form, target)
-    if form in {"csv", "parquet"}:
+    if form == "csv":
         from ci_perf.report import frame
 
-        emit_frame(frame.frame_comparison(comparison), form, target)
+        console.emit(frame.csv(frame.frame_comparison(comparison)), output=target)
     elif form == "json":
         console.emit(codec.encode(comparison), output=target)
     elif form == "terminal":
@@ -60,16 +53,6 @@ def emit_comparison(comparison: Comparison, form: str | None, target: Path | Non
     if target is not None:
         headline = terminal.render_headline(comparison)
         console.say(f"{headline}\nreport: {target}\nexit code: {comparison.exit_code}")
-
-
-def emit_frame(table: "DataFrame", form: str, target: Path | None) -> None:
-    """Write a table as CSV, or as Parquet into a file."""
-    from ci_perf.report import frame
-
-    if form == "parquet" and target is not None:
-        files.write_bytes(target, frame.parquet(table))
-    else:
-        console.emit(frame.csv(table), output=target)
 
 
 def emit_page(page: Page, form: str | None, target: Path | None) -> None:

@@ -7,7 +7,6 @@ says why, next to the rows of the processes that finished before it failed.
 import importlib
 import json
 from collections.abc import Iterable, Iterator
-from io import BytesIO
 from types import ModuleType
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -103,19 +102,15 @@ def csv(frame: "DataFrame") -> str:
     return text
 
 
-def parquet(frame: "DataFrame") -> bytes:
-    """Write the frame as the bytes of a Parquet file."""
-    _need("pyarrow")
-    buffer = BytesIO()
-    frame.to_parquet(buffer, engine="pyarrow", index=False)
-    return buffer.getvalue()
-
-
-def require(form: str) -> None:
-    """Check before the work that a table can be made. Raises CiPerfError."""
-    _need("pandas")
-    if form == "parquet":
-        _need("pyarrow")
+def pandas() -> ModuleType:
+    """Import late: pandas takes longer than all else of ci-perf. Raises CiPerfError without it."""
+    try:
+        return importlib.import_module("pandas")
+    except ImportError:
+        raise CiPerfError(
+            "tables need pandas, which is not installed: expected it beside ci-perf; "
+            "next: `pip install '.[frames]'` in a checkout of ci_perf"
+        ) from None
 
 
 def _run_rows(run: Run) -> Iterator[Facts]:
@@ -184,15 +179,4 @@ def name_metric(metric: str) -> Facts:
 
 def build_frame(rows: Iterable[Facts], types: dict[str, str]) -> "DataFrame":
     """Give every column its type, also when there is no row or every value is absent."""
-    return _need("pandas").DataFrame(list(rows), columns=list(types)).astype(types)
-
-
-def _need(name: str) -> ModuleType:
-    """Import late: pandas takes longer than everything else that ci-perf does."""
-    try:
-        return importlib.import_module(name)
-    except ImportError:
-        raise CiPerfError(
-            f"tables need {name}, which is not installed: expected it beside ci-perf; "
-            "next: `pip install '.[frames]'` in a checkout of ci_perf"
-        ) from None
+    return pandas().DataFrame(list(rows), columns=list(types)).astype(types)

@@ -1,27 +1,21 @@
-"""Tables that explain the judged metrics: epochs, use of GPUs, compilation, first losses."""
+"""Tables that explain the judged metrics: epochs, use of GPUs, compilation."""
 
 import dataclasses
-import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
 
 from ci_perf.model.metrics import Unit
 from ci_perf.model.process import Profile
-from ci_perf.model.run import Run
-from ci_perf.report import phrases, units
+from ci_perf.report import units
 from ci_perf.report.escape import Words
 from ci_perf.report.phrases import Phrase
-from ci_perf.report.tables import Block, Fold, Page, Table
+from ci_perf.report.tables import Block, Fold, Table
 
 _INTRODUCTION = Words(
     "They explain the numbers above, and decide nothing. GPUs and parts of a step are those of the "
     "base only where it was launched, too; parts are timed in a pass of their own."
 )
 _CACHES = {"empty": "cold", "filled": "warm"}
-_LOSSES_INTRODUCTION = Words(
-    "Losses of the first steps, in the first process of each workload. `fingerprint_steps` in "
-    "suite.toml says how many steps are recorded."
-)
 
 
 def fold(profiles: Sequence[Profile], *, shown: int) -> Iterator[Fold]:
@@ -114,33 +108,3 @@ def _list_compilations(profile: Profile) -> Iterator[Phrase]:
             pays,
             each.eager,
         )
-
-
-def losses(runs: Sequence[tuple[str, Run]]) -> Page:
-    """Show a table for each workload file: a row per step, a column per workload and run.
-
-    `runs` are pairs of a word for the headings, empty for a single run, and the run.
-    """
-    columns: dict[str, dict[str, list[tuple[str, tuple[float, ...]]]]] = {}
-    without: dict[str, None] = {}
-    for side, run in runs:
-        for workload in run.measured:
-            name, _, variant = workload.workload.partition(".")
-            if noted := workload.processes[0].fingerprint.losses:
-                heading = " ".join(filter(None, (variant or name, side)))
-                columns.setdefault(name, {}).setdefault(variant, []).append((heading, noted))
-            else:
-                without[workload.workload] = None
-    page: list[Block] = [(_LOSSES_INTRODUCTION,)]
-    for name, variants in columns.items():
-        every = list(itertools.chain(*variants.values()))
-        steps = enumerate(itertools.zip_longest(*(noted for _, noted in every)), start=1)
-        rows = [(Words(f"{number}"), *map(_show_loss, row)) for number, row in steps]
-        page += [(name,), Table(("step", *(heading for heading, _ in every)), rows)]
-    if without:
-        page.append((Words("Without a loss: "), *phrases.join_phrases((name,) for name in without)))
-    return page
-
-
-def _show_loss(loss: float | None) -> Words:
-    return units.NOTHING if loss is None else Words(f"{loss:#.6g}".replace("-", units.MINUS))

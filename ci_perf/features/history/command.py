@@ -11,9 +11,10 @@ from ci_perf.errors import ExitCode, UsageError
 from ci_perf.features.history import backfill_report, history, history_frame, report
 from ci_perf.features.history.branch_history import BranchHistory
 from ci_perf.model import codec
+from ci_perf.report import frame
 from ci_perf.system import files
 
-_FORMS = ("html", "json", "csv", "parquet", "terminal")
+_FORMS = ("html", "json", "csv", "terminal")
 
 
 @click.command("history")
@@ -30,7 +31,7 @@ _FORMS = ("html", "json", "csv", "parquet", "terminal")
 @click.option(
     "--format",
     type=click.Choice(_FORMS),
-    help="By default terminal, and html with -o. parquet needs -o.",
+    help="By default terminal, and html with -o.",
 )
 @click.option(
     "-o",
@@ -111,7 +112,7 @@ def _emit(history: BranchHistory, form: str, output: Path | None) -> None:
     elif form == "json":
         console.emit(codec.encode(history), output=output)
     else:
-        reports.emit_frame(history_frame.from_history(history), form, output)
+        console.emit(frame.csv(history_frame.from_history(history)), output=output)
 
 
 def _measure(

@@ -10,7 +10,7 @@ from ci_perf.cli import console, options, reports
 from ci_perf.features.interchange import export, importers
 from ci_perf.model.suite import FailOn
 
-FORMATS = ("csv", "parquet", "openmetrics", "tensorboard", "html")
+FORMATS = ("csv", "openmetrics", "html")
 
 _FILE = click.Path(path_type=Path)
 
@@ -94,7 +94,7 @@ def judge_command(
     "--format",
     type=click.Choice(FORMATS),
     required=True,
-    help="A table (csv, parquet), a format of another tool, or a page of HTML.",
+    help="A table (csv), a format of another tool, or a page of HTML.",
 )
 @click.option(
     "--run",
@@ -113,17 +113,8 @@ def export_command(
     """Write a run or a comparison for another tool, or as a page of HTML.
 
     FILE is a run of `ci-perf run`, or a comparison of `ci-perf compare --format json`. html draws a
-    comparison as one static page, with the committed sessions of --baselines. tensorboard writes a
-    folder: --output.
+    comparison as one static page, with the committed sessions of --baselines.
     """
-    is_folder = format == "tensorboard"
-    reports.check_target(
-        format,
-        None if is_folder else output,
-        inputs=[source, baselines, *([run] if run else [])],
-    )
-    text = export.export(
-        source, format, run=run, baselines=baselines, output=output, notify=console.say
-    )
-    if text:
-        console.emit(text, output=output)
+    reports.check_target(format, output, inputs=[source, baselines, *([run] if run else [])])
+    text = export.export(source, format, run=run, baselines=baselines, notify=console.say)
+    console.emit(text, output=output)

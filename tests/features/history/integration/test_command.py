@@ -28,8 +28,6 @@ def test_each_form_goes_where_it_was_asked_for(branch):
     assert typed("--format", "csv").stdout.count("step_time_s") == 2
     assert "index.html" in typed("-o", "site").stderr
     assert (branch.root / "site/index.html").is_file()
-    typed("--format", "parquet", "-o", "table.parquet")
-    assert (branch.root / "table.parquet").read_bytes()[:4] == b"PAR1"
 
 
 @pytest.mark.usefixtures("branch")
@@ -38,7 +36,6 @@ def test_each_form_goes_where_it_was_asked_for(branch):
     [
         (["--format", "html"], "name a folder with -o"),
         (["-o", "baselines"], "would overwrite baselines"),
-        (["--format", "parquet"], "name a file with --output"),
         (["--measure", "main", "--format", "csv"], "expected --format terminal or json"),
         (["--measure", "main"], "expected FROM..TO"),
     ],

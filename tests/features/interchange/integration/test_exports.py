@@ -6,8 +6,6 @@ from pathlib import Path
 import msgspec
 import pandas as pd
 import pytest
-from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-from tensorboard.util.tensor_util import make_ndarray
 
 from ci_perf.model.comparison import Verdict
 from ci_perf.system import files
@@ -122,10 +120,7 @@ def test_a_page_draws_the_launches_of_the_run_beside_the_comparison(project, is_
 @pytest.mark.parametrize(
     ("asked", "told"),
     [
-        (("run.json", "--format", "parquet"), "--format parquet is binary: name a file"),
-        (("run.json", "--format", "tensorboard"), "--format tensorboard is a folder of files"),
         (("run.json", "--format", "html"), "--format html: expected a comparison"),
-        (("comparison.json", "--format", "tensorboard", "-o", "tb"), "expected a run, found"),
         (("run.json", "--format", "csv", "-o", "run.json"), "would overwrite"),
     ],
 )
@@ -134,27 +129,3 @@ def test_what_a_format_does_not_hold_is_refused(project, asked, told):
 
     assert done.code == 2
     assert told in done.err
-
-
-def test_tensorboard_gets_a_scalar_per_workload_and_metric(project):
-    done = project.run("export", "run.json", "--format", "tensorboard", "-o", "tb")
-
-    assert done.code == 0, done.err
-    (folder,) = (project.root / "tb").iterdir()
-    events = EventAccumulator(str(folder), size_guidance={"tensors": 0}).Reload()
-    (point,) = events.Tensors("mlp.width=8/step_time_s")
-    assert make_ndarray(point.tensor_proto) == pytest.approx(3e-3**0.5 * 1e-3**0.5)
-
-
-def test_without_tensorboard_an_error_says_what_to_install(project):
-    (project.root / "hidden").mkdir()
-    (project.root / "hidden/tensorboard.py").write_text("raise ImportError('not here')")
-
-    done = project.run(
-        *("export", "run.json", "--format", "tensorboard", "-o", "tb"),
-        PYTHONPATH=str(project.root / "hidden"),
-    )
-
-    assert done.code == 3
-    assert "next: `pip install tensorboard`" in done.err
-    assert not (project.root / "tb").exists()
