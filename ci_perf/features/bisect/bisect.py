@@ -23,7 +23,6 @@ from ci_perf.features.bisect.bisection import (
     ParentPairs,
 )
 from ci_perf.features.bisect.sessions import BisectSessions, Measurement, PairsJudge
-from ci_perf.features.explain.answer import ExplainedWorkloads
 from ci_perf.gate import arguments, commits
 from ci_perf.gate.commits import CommitLine, CommitPrograms
 from ci_perf.gate.options import MeasureOptions
@@ -55,10 +54,10 @@ def bisect(
     """Find the commit after `good`, up to `bad`, that made a workload worse; see `ci-perf bisect`.
 
     The result's `outcome` is "found", and the commit `commits[high]`, or it says what is left. Each
-    session has a `listener` of its own. `budget_s` is for all sessions together, `explain_s` for
-    profiling the culprit afterwards. The other `options` are those of `ci_perf.measure`.
+    session has a `listener` of its own. `budget_s` is for all sessions together. The other
+    `options` are those of `ci_perf.measure`.
     """
-    keywords = {"budget_s": 7200.0, "explain_s": 0.0, **options}
+    keywords = {"budget_s": 7200.0, **options}
     return search(
         arguments.measure_options(root, keywords, select=workload),
         good,
@@ -148,18 +147,16 @@ class _Bisecting:
         is_worse = self._confirm()
         ended: BisectEnd = "decided"
         parent: ParentPairs | None = None
-        explained: ExplainedWorkloads | None = None
         try:
             if is_worse:
                 self._search()
             if is_worse and self.answers.search.range.is_one:
                 parent = self._against_parent()
-                explained = self._explained() if _is_worse(parent) else None
         except _BudgetSpentError:
             ended = "budget"
         except KeyboardInterrupt:
             ended = "interrupted"
-        return self._answer(ended, parent, explained, is_worse=is_worse)
+        return self._answer(ended, parent, is_worse=is_worse)
 
     # --- the known-bad commit
 
@@ -266,26 +263,12 @@ class _Bisecting:
         row = bisecting.row_of(measured.rows, self.effect.metric)
         return ParentPairs(change=row, note=measured.failure or measured.distrust)
 
-    def _explained(self) -> ExplainedWorkloads | None:
-        """Profile the culprit and its parent. A failure of that is noted, and loses no answer."""
-        if not self.measuring.explain_s:
-            return None
-        self.ending.check()
-        left = self.answers.search.range
-        self.notify(f"{self.line.shown(left.high)}: profiled beside its parent")
-        try:
-            return self.sessions.explained(self.line.id(left.high), self.line.id(left.low))
-        except CiPerfError as error:
-            self.notes.append(f"the cause is not known: {error}")
-            return None
-
     # --- the answer
 
     def _answer(
         self,
         ended: BisectEnd,
         parent: ParentPairs | None,
-        explained: ExplainedWorkloads | None,
         *,
         is_worse: bool,
     ) -> Bisection:
@@ -311,7 +294,6 @@ class _Bisecting:
             high=left.high,
             commits=tuple(self.answers.known),
             parent=parent,
-            explained=explained,
             notes=tuple(self.notes),
         )
 

@@ -5,7 +5,6 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from ci_perf.features.explain.answer import ExplainedWorkloads
 from ci_perf.model.base import (
     SCHEMA_VERSION,
     Count,
@@ -70,8 +69,7 @@ class Bisection(Struct, tag_field="type", tag="bisection", frozen=True, kw_only=
     ``good`` and ``bad`` are what was asked for. ``metric`` is the one that is worse in the
     known-bad commit, empty where none is. The culprit comes after place ``low`` of ``commits``, and
     is not after place ``high``; with ``outcome`` "found" it is the commit at ``high``. ``sessions``
-    counts the commits that were measured. ``notes`` are for the reader. ``explained`` is of the
-    culprit against its first parent.
+    counts the commits that were measured. ``notes`` are for the reader.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -92,7 +90,6 @@ class Bisection(Struct, tag_field="type", tag="bisection", frozen=True, kw_only=
     high: Count
     commits: Annotated[tuple[BisectedCommit, ...], msgspec.Meta(min_length=2)]
     parent: ParentPairs | None = None
-    explained: ExplainedWorkloads | None = None
     notes: tuple[Text, ...] = ()
 
     def __post_init__(self) -> None:

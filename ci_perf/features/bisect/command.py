@@ -18,14 +18,8 @@ from ci_perf.model import codec
 @measure_options.add_measure_options(
     "wait_s",
     "budget_s",
-    "explain_s",
     select=False,
     budget_s={"default": 7200.0, "help": "How long all sessions together may take."},
-    explain_s={
-        "default": 0.0,
-        "help": "How long to profile the commit that was found beside its parent, to name the "
-        "cause.",
-    },
 )
 @click.option(
     "--metric",

@@ -4,7 +4,6 @@ import math
 from collections.abc import Iterator
 
 from ci_perf.features.bisect.bisection import BisectedCommit, Bisection, CommitAnswer
-from ci_perf.features.explain.page import build_page
 from ci_perf.model.comparison import Change
 from ci_perf.report import phrases, units
 from ci_perf.report.commands import quote_word
@@ -40,8 +39,6 @@ def page(bisection: Bisection) -> Page:
     if not _is_same_program(bisection):
         parts += _about_others(bisection)
     parts += [fill("note: {note}", note=(Sentence(note),)) for note in bisection.notes]
-    if bisection.explained is not None:
-        parts += build_page(bisection.explained, operators=False)
     return parts
 
 

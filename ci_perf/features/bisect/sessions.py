@@ -8,8 +8,6 @@ from pathlib import Path
 
 from ci_perf import session, worktree
 from ci_perf.errors import BusyError, CannotWriteError, CiPerfError, EngineError
-from ci_perf.features.explain import explain
-from ci_perf.features.explain.answer import ExplainedWorkloads
 from ci_perf.gate import Notify, commits, measure, run_summary, runners
 from ci_perf.gate.options import MeasureOptions
 from ci_perf.judging import compare, summarise
@@ -147,13 +145,6 @@ class BisectSessions:
             raise KeyboardInterrupt
         return measurement_of(run, judge)
 
-    def explained(self, culprit: str, parent: str) -> ExplainedWorkloads:
-        """Profile a commit beside its parent; nothing is judged. Raises as `measure` does."""
-        with worktree.commit_of(self._options.root, culprit) as checkout:
-            own = commits.options_of(self._options, checkout)
-            asked = dataclasses.replace(own, against=parent, budget_s=own.explain_s)
-            return explain.explain_now(asked, notify=_silent, listener=self._listener())
-
     def run(self, commit: str, base: Checkout, judge: PairsJudge) -> Run:
         """Launch a commit beside a base. Raises CiPerfError; an interrupted run says so."""
         with worktree.commit_of(self._options.root, commit, has_setup=True) as head:
@@ -224,7 +215,3 @@ def measurement_of(run: Run, judge: PairsJudge) -> Measurement:
             return Measurement(failure=what, output=paired.output)
     stopped = run.interleaved.stopped if run.interleaved else "decided"
     return Measurement(rows=judge.rows(run), is_out_of_time=stopped == "budget")
-
-
-def _silent(_line: str) -> None:
-    """Tell nobody: the setups of the culprit and its parent were told before."""

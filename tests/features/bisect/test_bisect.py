@@ -54,9 +54,7 @@ def sessions(answers, launched):
 
 def bisected(repository, answers, *, launched=None, good="c0", bad="c8", select="w", **more):
     commits = [repository.ask("rev-parse", f"c{number}") for number in range(LAST + 1)]
-    measuring = MeasureOptions(
-        root=repository.root, select=(select,), explain_s=0.0, **more.pop("measuring", {})
-    )
+    measuring = MeasureOptions(root=repository.root, select=(select,), **more.pop("measuring", {}))
     return bisect.search(
         measuring,
         good,

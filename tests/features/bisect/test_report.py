@@ -5,7 +5,6 @@ import pytest
 
 from ci_perf.features.bisect import report
 from ci_perf.features.bisect.bisection import CommitAnswer, ParentPairs
-from ci_perf.features.explain.answer import ExplainedWorkload, ExplainedWorkloads
 from ci_perf.model.comparison import Verdict
 from ci_perf.report import tables
 from tests.comparisons import a_change
@@ -121,14 +120,10 @@ def test_a_line_that_was_bad_before_says_so():
     assert said in shown(a_bisection(*line))
 
 
-def test_notes_and_the_cause_stand_at_the_end():
-    explained = ExplainedWorkloads(
-        suite="smoke", base="2" * 40, workloads=(ExplainedWorkload(workload="mlp", trouble="none"),)
-    )
+def test_notes_stand_at_the_end():
+    text = shown(a_bisection(notes=("uncommitted changes",)))
 
-    text = shown(a_bisection(notes=("uncommitted changes",), explained=explained))
-
-    assert text.index("note: `uncommitted changes`") < text.index("1 workload of `smoke` explained")
+    assert text.endswith("note: `uncommitted changes`\n")
 
 
 def test_a_title_of_a_commit_is_shown_and_never_obeyed():
