@@ -44,9 +44,3 @@ def a_calibration(**more):
         workloads={"matmul": a_workload(), "bert_base": a_workload()},
     )
     return msgspec.structs.replace(plain, **more)
-
-
-def a_planted(*, proven=True, **more):
-    low, high = (1.02, 1.04) if proven else (0.99, 1.06)
-    plain = model.PlantedChange(proven=proven, pairs=18, ratio=1.03, low=low, high=high, limit=0.02)
-    return msgspec.structs.replace(plain, **more)

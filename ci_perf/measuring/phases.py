@@ -116,7 +116,6 @@ def go_through(
                 slowest=group.maximum,
                 in_pair=stopwatch.turn_taker.is_shared,
             )
-        step = timing.with_slowdown(workload.step, todo.workload.slowdown, here, step_s=step_s)
     with (
         stopwatch.phase(Phase.TIMED),
         memory.note_children(group) as had_children,
@@ -125,7 +124,7 @@ def go_through(
         marks.begin()
         timed = timing.time_blocks(
             here,
-            step,
+            workload.step,
             protocol,
             step_s=step_s,
             start_s=stopwatch.start_s(todo.imports_ahead),

@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 
-from ci_perf.measuring.device import CudaDevice, Device, Step, count_tasks
+from ci_perf.measuring.device import Device, Step, count_tasks
 from ci_perf.measuring.turn_client import Alone, TurnTaker
 from ci_perf.model.base import Statistic
 from ci_perf.model.process import Quantiles, Stop, Timed, Warmup
@@ -26,8 +26,6 @@ from ci_perf.model.suite import Protocol
 
 Clock = Callable[[], float]
 Slowest = Callable[[float], float]
-# Keeps the device busy for about this many of its cycles.
-Sleep = Callable[[int], object]
 
 # What a team may want to set is in Protocol. These three only bound what the defaults can do.
 # Whether the blocks are enough is asked when there are so many times more of them than last time:
@@ -41,9 +39,6 @@ _MOST_BLOCKS = 10_000
 
 _ALONE = Alone()
 
-# At 2 GHz half a millisecond: long against an event, short enough not to be noticed.
-_TRIAL_CYCLES = 1_000_000
-_TRIALS = 5
 _SHARES = {"median": 0.5, "p25": 0.25}
 # Whatever disturbs blocks disturbs launches: the smallest ratios of what launches and what
 # blocks differ by in 16 recordings of 66 to 78 launches. The smallest times longest.
@@ -231,55 +226,6 @@ class _Steps:
             if left <= 0:
                 return total_s / count
         raise AssertionError("no step was added")
-
-
-def with_slowdown(step: Step, share: float, device: Device, *, step_s: float) -> Step:
-    """Return `step` when `share` is 0, else one that takes this share longer.
-
-    `step_s` is how long it takes as it is. On a GPU both the device and the host get more to do,
-    so that a step takes longer whichever of the two it is bound by.
-    """
-    if not share:
-        return step
-    if not isinstance(device, CudaDevice):
-        return slow_step(step, share)
-    import torch
-
-    sleep: Sleep = torch.cuda._sleep  # noqa: SLF001  torch's own tests keep a GPU busy by it
-    return slow_step(step, share, occupy=occupy_device(device, share * step_s, sleep))
-
-
-def slow_step(
-    step: Step,
-    share: float,
-    *,
-    occupy: Callable[[], object] = lambda: None,
-    clock: Clock = time.perf_counter,
-) -> Step:
-    """Return a step after which the host is busy for `share` of the time that it just took.
-
-    `occupy` queues work for the device; how long that takes is part of the host's share.
-    """
-
-    def slower() -> object:
-        begin = clock()
-        result = step()
-        end = clock()
-        occupy()
-        until = end + share * (end - begin)
-        while clock() < until:
-            pass
-        return result
-
-    return slower
-
-
-def occupy_device(device: Device, seconds: float, sleep: Sleep) -> Callable[[], object]:
-    """Return a call that queues work which keeps `device` busy for `seconds`."""
-    device.time_block(lambda: sleep(_TRIAL_CYCLES), 1)  # the first launch of a kernel loads it
-    trial = device.time_block(lambda: sleep(_TRIAL_CYCLES), _TRIALS)
-    cycles = round(_TRIAL_CYCLES * seconds / (trial.device_s or trial.step_s))
-    return lambda: sleep(cycles)
 
 
 def is_enough(

@@ -22,7 +22,6 @@ from ci_perf.model.base import (
 from ci_perf.model.environment import Machine, Software
 from ci_perf.model.process import Fingerprint
 from ci_perf.model.run import Source
-from ci_perf.model.suite import Relative
 from ci_perf.model.summary import Numbers
 
 # Older sessions say little about today's machine, and the files are read by people.
@@ -92,21 +91,6 @@ class Provenance(Struct, frozen=True, kw_only=True):
     distrust: tuple[Name, ...] = ()
 
 
-class PlantedChange(Struct, frozen=True, kw_only=True):
-    """What pairs said of a slowdown that was planted.
-
-    ``proven``: they have found it. ``ratio`` is slowed over not slowed, ``low`` to ``high`` the
-    interval that decided (``None`` without one), ``limit`` what had to be exceeded by half.
-    """
-
-    proven: bool
-    pairs: Count
-    ratio: PositiveSeconds
-    low: float | None
-    high: float | None
-    limit: Relative
-
-
 class CalibratedWorkload(Struct, frozen=True, kw_only=True):
     """How much launches of the same code differ.
 
@@ -115,7 +99,7 @@ class CalibratedWorkload(Struct, frozen=True, kw_only=True):
     next to each other, by ``statistic``, drawn towards what the suite has in common, and worth
     ``pairs_df`` observations. ``smallest_detectable`` is relative, after the most pairs that are
     launched. ``expected_pairs`` and ``inconclusive`` (a share) are of simulated confirmations in
-    which nothing had changed. ``planted`` is absent where nothing was planted.
+    which nothing had changed.
     """
 
     processes: AtLeastOne
@@ -128,7 +112,6 @@ class CalibratedWorkload(Struct, frozen=True, kw_only=True):
     expected_pairs: Annotated[float, msgspec.Meta(ge=0, le=1000)]
     inconclusive: Share
     two_modes: bool
-    planted: PlantedChange | None = None
 
 
 # What disturbs launches: nothing that matters; neighbours that take the CPU, whose CPU time tells
@@ -144,8 +127,7 @@ class Calibration(Struct, tag_field="type", tag="calibration", frozen=True, kw_o
     ``inconclusive`` the share of unchanged workloads that it is expected to leave undecided; no
     verdict depends on them. ``launches_cpu`` is the spread of CPU time, where it is known. On a
     crowded machine ``limit``, ``inconclusive`` and the workloads are by CPU time. ``trimmed``: a
-    mean of pairs leaves out the outermost ones. ``planted`` is the share by which steps were slowed
-    down.
+    mean of pairs leaves out the outermost ones.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -158,5 +140,4 @@ class Calibration(Struct, tag_field="type", tag="calibration", frozen=True, kw_o
     noise: Noise = "quiet"
     trimmed: bool = False
     launches_cpu: Spread | None = None
-    planted: Share | None = None
     workloads: Annotated[dict[Name, CalibratedWorkload], msgspec.Meta(min_length=1)]

@@ -475,9 +475,8 @@ class PlannedWorkload(Struct, frozen=True, kw_only=True):
     """One workload, ready to be launched: everything resolved, nothing imported.
 
     ``own_statistic`` says that suite.toml sets the statistic of the protocol: the calibration of
-    the machine then leaves it alone. ``slowdown`` is the share by which a calibration makes its
-    timed steps longer. ``inputs`` are patterns of files that it depends on. ``collects`` are
-    words for the `prepare` of its file, where launches are forked.
+    the machine then leaves it alone. ``inputs`` are patterns of files that it depends on.
+    ``collects`` are words for the `prepare` of its file, where launches are forked.
     """
 
     id: Name
@@ -490,7 +489,6 @@ class PlannedWorkload(Struct, frozen=True, kw_only=True):
     inputs: tuple[InputPattern, ...] = ()
     collects: tuple[Text, ...] = ()
     own_statistic: bool = False
-    slowdown: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.0
 
 
 class Plan(Struct, frozen=True, kw_only=True):

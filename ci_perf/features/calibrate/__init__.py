@@ -1,4 +1,4 @@
-"""Measure what a machine can show: launches of the same code, and a planted slowdown."""
+"""Measure what a machine can show, by launches of the same code."""
 
 from ci_perf.hooks import Feature, FeatureCommand
 

@@ -4,12 +4,10 @@ import dataclasses
 import random
 from collections.abc import Collection
 
-from ci_perf import suite
 from ci_perf.baselines import layout
 from ci_perf.features.calibrate import calibration
 from ci_perf.gate import Notify, measure
 from ci_perf.gate.options import MeasureOptions
-from ci_perf.judging import policy
 from ci_perf.model.baseline import Calibration
 from ci_perf.model.suite import Protocol
 from ci_perf.model.validity import Status
@@ -21,17 +19,16 @@ _SEED = 0
 
 
 def calibrate(
-    options: MeasureOptions, planted: float | None, *, notify: Notify, listener: Listener
+    options: MeasureOptions, *, notify: Notify, listener: Listener
 ) -> tuple[Calibration, bool]:
     """Measure how noisy a machine is, and write the statistic and the limit that suit it.
 
     Returns the calibration, and whether it was written and no workload has failed.
-    `options.processes` is an even number: launches count in pairs. With `planted`, each workload is
-    launched with steps that take longer by this share, too. Raises as `measure.measure`.
+    `options.processes` is an even number: launches count in pairs. Raises as `measure.measure`.
     """
     plan = measure.plan(options)
     run = measure.measure_plan(
-        plan if planted is None else calibration.plant(plan, planted),
+        plan,
         # Do not wait for a quiet machine: how noisy it is shall be seen.
         dataclasses.replace(options, awaits_quiet=False),
         baselines=None,
@@ -40,16 +37,6 @@ def calibrate(
     )
     uniform = random.Random(_SEED).random  # noqa: S311  no secret
     document = calibration.calibrate(run, plan, uniform)
-    if planted is not None:
-        # Only now is the machine known, and with it its default limits.
-        judged = suite.plan(
-            options.workloads,
-            options.suite,
-            selection=options.select,
-            root=options.root,
-            defaults=policy.limits_on(document.machine, document),
-        )
-        document = calibration.judge_planted(document, run, judged, planted)
     if run.validity.status is Status.INVALID:
         notify("nothing is kept: the machine could not be trusted, see the reasons above")
         return document, False

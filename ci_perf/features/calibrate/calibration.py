@@ -8,9 +8,7 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-import msgspec
-
-from ci_perf.errors import CiPerfError, UsageError
+from ci_perf.errors import CiPerfError
 from ci_perf.judging import launch_numbers, policy, variability
 from ci_perf.judging.confirm import Confirmation, Outcome, share_alpha
 from ci_perf.judging.policy import (
@@ -27,11 +25,10 @@ from ci_perf.model.baseline import (
     CalibratedWorkload,
     Calibration,
     Noise,
-    PlantedChange,
     Provenance,
 )
 from ci_perf.model.run import Measured, Run
-from ci_perf.model.suite import Plan, PlannedWorkload
+from ci_perf.model.suite import Plan
 
 # Evenly from 0 to below 1, from a seed.
 Uniform = Callable[[], float]
@@ -52,11 +49,6 @@ FEWER_UNDECIDED = 0.9
 MOST_INCONCLUSIVE = 0.10
 # Of fewer launches two modes cannot be seen, and these are only three pairs.
 FEWEST_PROCESSES = 6
-# The arms of a workload in which a slowdown is planted, and their suite.
-SAME, SLOWER = "+same", "+slower"
-_SUITE = "+planted"
-# The name of a workload is at most this long, and ours are its name and a word.
-_MAX_ID_CHARS = 200
 # Simulated confirmations per workload: a share of 10 % is then known to 2 points.
 SIMULATED = 200
 # Confirmations per workload that are drawn from its launches, to choose the mean of pairs.
@@ -295,15 +287,12 @@ def _simulate_confirmations(
     )
 
 
-def _confirmation(
-    variance: Variance, limit: float, alpha: float, *, trimmed: bool = False
-) -> Confirmation:
+def _confirmation(variance: Variance, limit: float, alpha: float) -> Confirmation:
     return Confirmation(
         policy=policy.policy_of(PolicyKind.TIME, limit),
         alpha=alpha,
         prior_variance=variance.value / 2,
         prior_df=min(variance.df, PRIOR_DF_CAP),
-        trimmed=trimmed,
     )
 
 
@@ -323,64 +312,3 @@ def _calibrate_workload(workload: _Workload, limit: float, alpha: float) -> Cali
         inconclusive=_short(workload.inconclusive),
         two_modes=variability.two_modes(values, smallest_gap=half_limit) is not None,
     )
-
-
-# --- a slowdown that is planted
-
-
-def plant(plan: Plan, size: float) -> Plan:
-    """Return a plan in which each workload stands three times: as it is, slowed down, as it is.
-
-    The slowed one has an equal neighbour on both sides, so that its base can come before it or
-    after. It is of no suite: no baseline may come from a run in which a workload was slowed down.
-    """
-    workloads: list[PlannedWorkload] = []
-    for workload in plan.workloads:
-        if len(workload.id + SLOWER) > _MAX_ID_CHARS:
-            raise UsageError(
-                f"{workload.id}: expected an id that leaves {len(SLOWER)} of {_MAX_ID_CHARS} "
-                f"characters, found {len(workload.id)}; shorten the entry's `name`"
-            )
-        slower = msgspec.structs.replace(workload, id=workload.id + SLOWER, slowdown=size)
-        same = msgspec.structs.replace(workload, id=workload.id + SAME)
-        workloads += [workload, slower, same]
-    return msgspec.structs.replace(plan, suite=plan.suite + _SUITE, workloads=tuple(workloads))
-
-
-def judge_planted(calibration: Calibration, run: Run, plan: Plan, size: float) -> Calibration:
-    """Judge the slowdown in `run`, of a plan with it planted, as that of a pull request.
-
-    All workloads are suspects that share alpha, as when a baseline is too old to clear any. The
-    limits are those of `plan`, without the slowdown. A workload that has no numbers of it keeps
-    none.
-    """
-    measured = {each.workload: each for each in run.measured}
-    by_cpu = calibration.noise == "crowded"
-    limit_of = metrics.STEP_CPU.name if by_cpu else metrics.STEP_TIME.name
-    alpha = share_alpha(len(calibration.workloads))
-    workloads = dict(calibration.workloads)
-    for name, known in calibration.workloads.items():
-        arms = [measured[name + arm] for arm in ("", SLOWER, SAME) if name + arm in measured]
-        if len(arms) < 3:
-            continue
-        launches = [_logarithms(arm, by_cpu=by_cpu)[known.statistic] for arm in arms]
-        # In every other pair the head comes first, so that what drifts is on no side.
-        differences = [
-            slow - (last if turn % 2 else first)
-            for turn, (first, slow, last) in enumerate(zip(*launches, strict=True))
-        ]
-        limit = policy.relative_size(plan.limits.of(name)[limit_of], known.step_time_s)
-        variance = Variance(known.pairs**2, known.pairs_df)
-        confirmation = _confirmation(variance, limit, alpha, trimmed=calibration.trimmed)
-        outcome = confirm_by_pairs(confirmation, differences[:MOST_PAIRS])
-        has_interval = math.isfinite(outcome.low) and math.isfinite(outcome.high)
-        planted = PlantedChange(
-            proven=outcome.call == "regressed",
-            pairs=outcome.pairs,
-            ratio=round(math.exp(outcome.estimate), 4),
-            low=round(math.exp(outcome.low), 4) if has_interval else None,
-            high=round(math.exp(outcome.high), 4) if has_interval else None,
-            limit=_short(limit),
-        )
-        workloads[name] = msgspec.structs.replace(known, planted=planted)
-    return msgspec.structs.replace(calibration, planted=size, workloads=workloads)

@@ -5,7 +5,7 @@ from ci_perf.judging.policy import LOOKS
 from ci_perf.model.baseline import CalibratedWorkload, Calibration, Noise
 from ci_perf.report import units
 from ci_perf.report.escape import Words
-from ci_perf.report.phrases import fill, join_phrases
+from ci_perf.report.phrases import fill
 from ci_perf.report.tables import Page, Phrase, Table
 
 _STATISTICS = {"median": "the middle block", "p25": "the block at 25 %", "min": "the fastest block"}
@@ -32,28 +32,12 @@ def page(calibration: Calibration) -> Page:
     )
     return [
         fill(said, suite=(calibration.provenance.suite,)),
-        *([_describe_planted(calibration, calibration.planted)] if calibration.planted else []),
         [Words(_noise(calibration))],
         _statistic(calibration),
         [Words(_limit(calibration))],
         _workloads(calibration),
         [Words(_explain_statistic(calibration))],
     ]
-
-
-def _describe_planted(calibration: Calibration, size: float) -> Phrase:
-    """Say where the slowdown was found, and why it was not elsewhere."""
-    tried = {name: each.planted for name, each in calibration.workloads.items() if each.planted}
-    missed = {name: planted for name, planted in tried.items() if not planted.proven}
-    said = (
-        f"A slowdown of {units.limit(size)} was planted, and pairs found it in "
-        f"{len(tried) - len(missed)} of {units.render_count(len(tried), 'workload')}."
-    )
-    named = []
-    for name, planted in missed.items():
-        small = f" (its limit is {units.limit(planted.limit)})" if planted.limit >= size else ""
-        named.append((name, Words(small)))
-    return fill(f"{said} Not found: {{named}}." if missed else said, named=join_phrases(named))
 
 
 def _noise(calibration: Calibration) -> str:
@@ -98,7 +82,6 @@ def _limit(calibration: Calibration) -> str:
 
 
 def _workloads(calibration: Calibration) -> Table:
-    planted = [f"planted {units.percent(calibration.planted)}"] if calibration.planted else []
     heading = [
         "workload",
         "step time",
@@ -107,7 +90,6 @@ def _workloads(calibration: Calibration) -> Table:
         "smallest detectable",
         "pairs",
         "undecided",
-        *planted,
         "note",
     ]
     rows = [
@@ -119,21 +101,11 @@ def _workloads(calibration: Calibration) -> Table:
             units.share(workload.smallest_detectable),
             Words(f"{workload.expected_pairs:.1f}"),
             units.render_share(workload.inconclusive),
-            *([_answer(workload)] if planted else []),
             _note(workload, calibration),
         ]
         for name, workload in calibration.workloads.items()
     ]
-    return Table(heading, rows, left=[*planted, "note"])
-
-
-def _answer(workload: CalibratedWorkload) -> Words:
-    """Say whether the slowdown was found, with its interval."""
-    planted = workload.planted
-    if planted is None:
-        return Words("failed")
-    answer = "found" if planted.proven else "not found"
-    return Words(f"{answer}: {units.change(planted.ratio, planted.low, planted.high)}")
+    return Table(heading, rows, left=["note"])
 
 
 def _note(workload: CalibratedWorkload, calibration: Calibration) -> Words:

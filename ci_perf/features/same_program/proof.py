@@ -194,7 +194,7 @@ def digest_conditions(
         "protocol": {name: value for name, value in protocol.items() if name not in OF_RUNS},
         # By another one no baseline compares. That of a calibration is not the suite's.
         "statistic": workload.protocol.statistic if workload.own_statistic else "",
-        "launch": (workload.launch, workload.world_size, workload.slowdown),
+        "launch": (workload.launch, workload.world_size),
         "inputs": workload.inputs,
         "python_path": plan.python_path,
         "setup": plan.setup.command,

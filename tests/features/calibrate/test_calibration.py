@@ -7,7 +7,7 @@ import statistics
 import msgspec
 import pytest
 
-from ci_perf.errors import CiPerfError, UsageError
+from ci_perf.errors import CiPerfError
 from ci_perf.features.calibrate import calibration
 from ci_perf.judging.confirm import Confirmation, share_alpha
 from ci_perf.judging.policy import (
@@ -299,76 +299,3 @@ def test_only_heavy_tails_on_a_noisy_machine_are_trimmed():
     assert calibrated(*heavy).trimmed
     assert not calibrated(*normal).trimmed
     assert not calibrated(*with_cpu_time(0.001, wall=0.001, outliers=0.15)).trimmed
-
-
-# --- a slowdown that is planted
-
-
-def three_arms(name, spread=0.0, *, size=0.05, rounds=18, drift=0.0):
-    """The arms of one workload: launches with this spread, on a machine that slows down."""
-    noise = random.Random(name)
-    arms = []
-    for position, (arm, shift) in enumerate((("", 0.0), ("+slower", size), ("+same", 0.0))):
-        steps = [
-            1e-3 * (1 + shift) * math.exp(noise.gauss(0, spread) + drift * (3 * turn + position))
-            for turn in range(rounds)
-        ]
-        arms.append(a_measured(name + arm, *steps))
-    return arms
-
-
-def planted(*measured, size=0.05, plan=None):
-    plan = plan or a_plan(*{one.workload.partition("+")[0]: None for one in measured})
-    run = a_run(*measured)
-    found = calibration.calibrate(run, plan, uniform())
-    return calibration.judge_planted(found, run, plan, size)
-
-
-def test_the_slowed_launches_stand_between_two_equal_ones_of_no_suite_with_baselines():
-    found = calibration.plant(a_plan("a"), 0.05)
-
-    assert found.suite == "smoke+planted"
-    assert [(one.id, one.slowdown) for one in found.workloads] == [
-        ("a", 0.0),
-        ("a+slower", 0.05),
-        ("a+same", 0.0),
-    ]
-
-
-def test_a_name_that_leaves_no_room_for_ours_is_refused_before_anything_is_launched():
-    with pytest.raises(UsageError, match="found 195; shorten"):
-        calibration.plant(a_plan("a" * 195), 0.05)
-
-
-@pytest.mark.parametrize(
-    ("spread", "size", "is_found"), [(0.002, 0.05, True), (0.002, 0.005, False), (0.2, 0.05, False)]
-)
-def test_a_machine_that_is_quiet_enough_finds_what_was_planted(spread, size, is_found):
-    (found,) = planted(*three_arms("w", spread, size=size), size=size).workloads.values()
-
-    assert found.planted.proven is is_found
-    assert found.planted.low <= found.planted.ratio <= found.planted.high
-    if spread < 0.1:
-        assert found.planted.ratio == pytest.approx(1 + size, abs=0.003)
-
-
-def test_a_machine_that_slows_down_steadily_does_not_add_to_the_change():
-    (found,) = planted(*three_arms("w", 0.002, drift=0.005)).workloads.values()
-
-    assert found.planted.ratio == pytest.approx(1.05, abs=0.003)
-
-
-def test_a_change_within_half_the_limit_of_the_suite_is_not_expected_to_be_found():
-    plan = a_plan("w", limit=0.25)
-
-    (found,) = planted(*three_arms("w", 0.002), plan=plan).workloads.values()
-
-    assert (found.planted.proven, found.planted.limit) == (False, 0.25)
-
-
-def test_a_workload_of_which_an_arm_failed_has_no_answer():
-    found = planted(*three_arms("good"), *three_arms("bad")[:2])
-
-    assert found.workloads["good"].planted is not None
-    assert found.workloads["bad"].planted is None
-    assert found.planted == 0.05

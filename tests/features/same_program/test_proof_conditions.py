@@ -55,7 +55,6 @@ def test_another_checkout_has_the_same_conditions(root):
         {"parameters": {"n": True}},
         {"launch": "torchrun"},
         {"world_size": 2},
-        {"slowdown": 0.1},
         {"inputs": ("a",)},
         {"python_path": ("src",)},
         {"setup": "make"},

@@ -66,36 +66,11 @@ def test_an_interrupted_calibration_keeps_nothing(project):
     assert not (project.root / "baselines").exists()
 
 
-def test_what_is_planted_is_measured_and_becomes_no_baseline(project):
-    project.workload("one").suite("one")
-
-    done = project.run("calibrate", "--planted", "100%", "--processes", 6, "--format", "markdown")
-
-    calibration = found(project)
-    planted = calibration.workloads["one"].planted
-    assert done.code == ExitCode.OK, done.err
-    assert "A slowdown of 100 % was planted, and pairs found it in " in done.out
-    assert planted is not None
-    assert (calibration.planted, planted.pairs) == (1.0, 6)
-    # Whatever else runs makes blocks longer only: the fastest ones show what was planted.
-    assert fastest_block(project, "one+slower") > 1.5 * fastest_block(project, "one")
-
-    project.run("accept", "calibration-run.json")
-    assert not list(project.root.glob("baselines/*/smoke/*.json"))
-
-
-def fastest_block(project, name):
-    run = files.read(project.root / "calibration-run.json", Run)
-    (workload,) = (each for each in run.measured if each.workload == name)
-    return min(block for process in workload.processes for block in process.timed.block_s)
-
-
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (("--processes", 7), "expected an even number"),
         (("--report", "calibration-run.json"), "would overwrite calibration-run.json"),
-        *((("--planted", share), "a share up to 100%") for share in ("3", "200%")),
     ],
 )
 def test_wrong_use_is_refused_before_anything_is_launched(measured, arguments, said):
