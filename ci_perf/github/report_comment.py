@@ -16,8 +16,6 @@ from ci_perf.github.client import Client, GithubError
 
 # GitHub's limit is 65,536, of characters or bytes depending on whom one asks.
 MAX_BYTES = 65_000
-# What is sent where GitHub finds the usual size too long.
-_SIZES = (MAX_BYTES, 30_000, 5_000)
 # The beginning of every marker in a comment of ours; no foreign text may contain it.
 _OURS = "<!-- ci-perf:"
 _WRITTEN = re.compile(
@@ -154,15 +152,8 @@ def put(
         return PostedComment(outcome=CommentOutcome.OUTDATED, url=newest.url)
     record = draft.record(newest.record if newest else None)
     head = f"{marker(key)}\n{_OURS}run={draft.run} attempt={draft.attempt} record={record} -->\n"
-    for max_bytes in _SIZES:
-        body = head + harmless(draft.text(max_bytes - len(head.encode())))
-        try:
-            return _send(client, pull, key, mine, body)
-        except GithubError as error:
-            is_too_long = error.status == 422 and "too long" in str(error).lower()
-            if max_bytes == _SIZES[-1] or not is_too_long:
-                raise
-    raise AssertionError("the last size returns or raises")
+    body = head + harmless(draft.text(MAX_BYTES - len(head.encode())))
+    return _send(client, pull, key, mine, body)
 
 
 def find(client: Client, pull: int, key: str | None) -> list[Comment]:

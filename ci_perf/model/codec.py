@@ -97,8 +97,6 @@ def encode(document: msgspec.Struct) -> str:
 def did_you_mean(word: str, known: "list[str] | tuple[str, ...]") -> str:
     """Name the nearest known word, or all of them when none is near."""
     near = _nearest(word, known)
-    if near == word:
-        return "it belongs into another table"
     if near:
         return f"did you mean {near!r}?"
     return "known: " + ", ".join(sorted(set(known))) if known else "none is known"
@@ -152,9 +150,8 @@ def _explain(error: msgspec.ValidationError, data: object, kind: type[msgspec.St
         steps = _steps(f"{path}[...]" if where["key"] else path, data, kind, said)
         path = _spell_path(steps) if steps is not None else path
     if unknown := _UNKNOWN.search(text):
-        return (
-            f"{path}: unknown key {unknown['name']!r}; {_key_meant(unknown['name'], kind, steps)}"
-        )
+        known = [] if steps is None else _keys(kind, steps)
+        return f"{path}: unknown key {unknown['name']!r}; {did_you_mean(unknown['name'], known)}"
     if missing := _MISSING.search(text):
         whose = f" of a {kind.__name__.lower()} of ci-perf" if path == "$" else ""
         return f"{path}: expected the field {missing['name']!r}{whose}, found none"
@@ -166,14 +163,6 @@ def _explain(error: msgspec.ValidationError, data: object, kind: type[msgspec.St
     if ", got" in text or text.startswith("Invalid") or ", found" in text:
         return f"{path}: {text.replace(', got', ', found')}"
     return f"{path}: {text}{_found(data, steps)}"
-
-
-def _key_meant(word: str, kind: type[msgspec.Struct], steps: list[Step] | None) -> str:
-    """Name the nearest key of the table that `steps` lead to, or all of this table."""
-    everywhere = _field_names(kind)
-    own = everywhere if steps is None else _keys(kind, steps)
-    is_of_another_table = word in everywhere and not _nearest(word, own)
-    return did_you_mean(word, everywhere if is_of_another_table else own)
 
 
 def _in_words(pattern: re.Match[str]) -> str:
@@ -215,30 +204,6 @@ def _parse_text(text: str | bytes) -> object:
         return json.loads(text)
     except (ValueError, RecursionError):
         return None
-
-
-def _field_names(kind: type[msgspec.Struct]) -> list[str]:
-    """Every key that a document of this kind may have, at any depth."""
-    names: set[str] = set()
-    seen: set[type] = set()
-
-    def visit(node: inspect.Type) -> None:
-        if isinstance(node, inspect.StructType):
-            if node.cls in seen:
-                return
-            seen.add(node.cls)
-            for field in node.fields:
-                names.add(field.encode_name)
-                visit(field.type)
-        for child in ("item_type", "value_type"):
-            if hasattr(node, child):
-                visit(getattr(node, child))
-        for child in ("types", "item_types"):
-            for part in getattr(node, child, ()):
-                visit(part)
-
-    visit(inspect.type_info(kind))
-    return sorted(names)
 
 
 # --- where in a document an error lies

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from tests.fakes.github import access, call
-from tests.fakes.github.operations.comments import TOO_LONG as LONG_BODY
 
 JSON = "application/json; charset=utf-8"
 
@@ -95,7 +94,6 @@ BAD_GATEWAY = Answered(
 BAD_CREDENTIALS = refused(401, "Bad credentials")
 NOT_FOUND = refused(404, "Not Found")
 NOT_ACCESSIBLE = refused(403, access.NOT_ACCESSIBLE)
-TOO_LONG = refused(422, "Validation Failed", [LONG_BODY])
 STALLED = Broken(how="stalled")
 CUT_JSON = Broken(how="cut_json")
 CUT_BODY = Broken(how="cut_body")

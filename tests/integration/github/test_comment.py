@@ -236,21 +236,6 @@ def test_a_server_that_is_silent_is_given_up(stage):
         put(a_client(github, timeout_s=1))
 
 
-def test_where_github_wants_less_than_the_usual_less_is_sent(client, github):
-    github.fail_next("POST", COMMENTS, faults.TOO_LONG)
-    put(client, Draft(run=1, attempt=1, text=lambda size: "x" * size))
-
-    (only,) = github.comments(PULL)
-    assert 29_000 < len(only.body.encode()) <= 30_000
-
-
-def test_a_comment_that_is_always_too_long_is_a_failure_of_github(client, github):
-    github.fail_next("POST", COMMENTS, faults.TOO_LONG, times=9)
-
-    with pytest.raises(GithubError, match="422"):
-        put(client)
-
-
 def test_a_list_that_never_ends_is_read_as_far_as_any_goes(client, github, monkeypatch):
     github.forge_comments(PULL, "", count=250)
     monkeypatch.setattr("ci_perf.github.client._MAX_PAGES", 2)
