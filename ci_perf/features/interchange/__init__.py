@@ -1,4 +1,4 @@
-"""Judge what other harnesses wrote, and write what other tools and notebooks read."""
+"""Judge what other harnesses wrote, and write what notebooks and people read."""
 
 from ci_perf.hooks import Feature, FeatureCommand
 
@@ -6,7 +6,7 @@ FEATURE = Feature(
     commands={
         "export": FeatureCommand(
             group="CI and scale",
-            does="Write a run or a comparison for another tool, or as a page of HTML.",
+            does="Write a run or a comparison as a table, or as a page of HTML.",
             target="ci_perf.features.interchange.command:export_command",
         ),
         "judge": FeatureCommand(

@@ -10,7 +10,7 @@ from ci_perf.cli import console, options, reports
 from ci_perf.features.interchange import export, importers
 from ci_perf.model.suite import FailOn
 
-FORMATS = ("csv", "openmetrics", "html")
+FORMATS = ("csv", "html")
 
 _FILE = click.Path(path_type=Path)
 
@@ -94,7 +94,7 @@ def judge_command(
     "--format",
     type=click.Choice(FORMATS),
     required=True,
-    help="A table (csv), a format of another tool, or a page of HTML.",
+    help="A table, or a page.",
 )
 @click.option(
     "--run",
@@ -110,7 +110,7 @@ def export_command(
     baselines: Path,
     output: Path | None,
 ) -> None:
-    """Write a run or a comparison for another tool, or as a page of HTML.
+    """Write a run or a comparison as a table, or as a page of HTML.
 
     FILE is a run of `ci-perf run`, or a comparison of `ci-perf compare --format json`. html draws a
     comparison as one static page, with the committed sessions of --baselines.

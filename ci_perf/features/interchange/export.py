@@ -1,4 +1,4 @@
-"""A run, a comparison or a history in another form: a table, OpenMetrics, or a page of HTML."""
+"""A run, a comparison or a history in another form: a table, or a page of HTML."""
 
 from pathlib import Path
 
@@ -31,8 +31,6 @@ def export(
     loaded = notebook.load(source)
     if form == "csv":
         return frame.csv(loaded.to_frame())
-    if form == "openmetrics":
-        return loaded.to_openmetrics()
     if not isinstance(loaded.document, Comparison):
         raise UsageError(
             f"{source}: --format html: expected a comparison, which `check` and `compare` write "

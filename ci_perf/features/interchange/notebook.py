@@ -1,4 +1,4 @@
-"""For notebooks: open a run or a comparison, look at it, tabulate it, export it."""
+"""For notebooks: open a run or a comparison, look at it, tabulate it."""
 
 from dataclasses import dataclass
 from os import PathLike
@@ -7,7 +7,6 @@ from pathlib import Path
 import msgspec
 
 from ci_perf.errors import InvalidFileError
-from ci_perf.features.interchange import openmetrics
 from ci_perf.model import codec
 from ci_perf.model.comparison import Comparison
 from ci_perf.model.run import Run
@@ -35,10 +34,6 @@ class Loaded:
         if isinstance(self.document, Run):
             return frame.frame_runs(self.document)
         return frame.frame_comparison(self.document)
-
-    def to_openmetrics(self) -> str:
-        """Return what Prometheus reads."""
-        return openmetrics.render(self.document)
 
     def _repr_html_(self) -> str:
         if isinstance(self.document, Run):

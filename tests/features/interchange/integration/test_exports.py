@@ -6,6 +6,7 @@ from pathlib import Path
 import msgspec
 import pandas as pd
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from ci_perf.model.comparison import Verdict
 from ci_perf.system import files
@@ -85,14 +86,20 @@ def test_asv_gets_the_results_of_a_commit(project):
     assert results["results"].keys() == benchmarks.keys() - {"version"}
 
 
-def test_a_run_is_exported_as_a_table_and_as_openmetrics(project):
-    table = project.run("export", "run.json", "--format", "csv", "-o", "run.csv")
-    metrics = project.run("export", "run.json", "--format", "openmetrics")
+def test_prometheus_gets_a_gauge_that_is_the_median(project):
+    follow("prometheus", project.root)
 
-    assert (table.code, metrics.code) == (0, 0), table.err + metrics.err
+    (gauge,) = text_string_to_metric_families((project.root / "ci_perf.prom").read_text())
+    known = {(each.labels["workload"], each.labels["metric"]): each for each in gauge.samples}
+    assert known["mlp.width=8", "step_time_s"].value == 2e-3
+
+
+def test_a_run_is_exported_as_a_table(project):
+    table = project.run("export", "run.json", "--format", "csv", "-o", "run.csv")
+
+    assert table.code == 0, table.err
     written = pd.read_csv(project.root / "run.csv")
     assert written.query("metric == 'items_per_s'")["value"].tolist() == [8000.0, 8 / 3e-3]
-    assert metrics.out.endswith("# EOF\n")
 
 
 def test_runs_side_by_side_are_one_table_of_csv(project):
