@@ -13,7 +13,6 @@ from ci_perf.api_types import Location, Notify, say_nothing
 from ci_perf.baselines import summaries
 from ci_perf.errors import CiPerfError, UsageError
 from ci_perf.features.history import (
-    badge,
     change_points,
     file_history,
     history_frame,
@@ -42,7 +41,7 @@ if TYPE_CHECKING:
 
 # MACHINE/SUITE/WORKLOAD.json
 _PARTS = 3
-_PAGE, _DATA, _BADGE = "index.html", "history.json", "badge.svg"
+_PAGE, _DATA = "index.html", "history.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,15 +123,14 @@ def check_folder(folder: Path) -> None:
     """Check before the work that `write` can write its files. Raises CannotWriteError."""
     if folder.exists():  # else it is made once there is something to write
         files.make_folder(folder)
-        for name in (_PAGE, _DATA, _BADGE):
+        for name in (_PAGE, _DATA):
             files.check_target(folder / name)
 
 
 def write(history: BranchHistory, folder: Path) -> Path:
-    """Write the page, and beside it the data and a badge; return it. Raises CannotWriteError."""
+    """Write the page, and beside it the data; return it. Raises CannotWriteError."""
     files.make_folder(folder)
     files.write_text(folder / _DATA, codec.encode(history))
-    files.write_text(folder / _BADGE, badge.render(history))
     files.write_text(folder / _PAGE, history_page.render(history))
     return folder / _PAGE
 

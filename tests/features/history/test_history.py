@@ -225,13 +225,13 @@ def test_no_repository_no_branch_no_commit_and_no_baselines_are_said(branch, tmp
         read(branch, baselines=tmp_path / "b")
 
 
-def test_a_folder_holds_the_page_the_data_and_a_badge(branch, tmp_path):
+def test_a_folder_holds_the_page_and_the_data(branch, tmp_path):
     branch.accept(*days(3))
     document = read(branch)
 
     page = history.write(document, tmp_path / "a/site")
 
-    names = {"badge.svg", "history.json", "index.html"}
+    names = {"history.json", "index.html"}
     assert {path.name for path in page.parent.iterdir()} == names
     assert files.read(page.parent / "history.json", BranchHistory) == document
 

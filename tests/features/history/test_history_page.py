@@ -1,21 +1,18 @@
-"""The history of a branch as a page and a badge: nothing foreign is obeyed."""
+"""The history of a branch as a page: nothing foreign is obeyed."""
 
 import base64
 import hashlib
 import html
 import itertools
 import re
-import xml.etree.ElementTree as ET
 
 import pytest
 
-from ci_perf.features.history import badge, history_page, level_changes, timelines
+from ci_perf.features.history import history_page, level_changes, timelines
 from ci_perf.report.page import pictures
 from tests.features.history import history_shapes
 from tests.features.history.branch_histories import (
-    a_branch_history,
     a_change,
-    a_commit,
     a_line,
     a_workload_history,
     steps,
@@ -143,25 +140,3 @@ def test_words_about_changes_do_not_cover_each_other():
 def test_a_curve_is_written_in_whole_steps():
     assert pictures.curve([(0.0, 10.0), (50.0, 4.0), (100.0, 9.4)]) == "M0 10l500-6 500 5"
     assert pictures.curve([(50.0, 4.0)]) == "M500 4h0"
-
-
-# --- the badge
-
-
-@pytest.mark.parametrize(
-    ("line", "age_days", "message", "color"),
-    [
-        (a_line(a_change(3, accepted=False)), 5.0, "1 change accepted by nobody", "#a63603"),
-        (a_line(a_change(3, after=9e-4, accepted=False)), 5.0, "1 change in 90 days", "#08589e"),
-        (a_line(a_change(3)), 5.0, "1 change in 90 days", "#08589e"),
-        (a_line(a_change(3)), 500.0, "steady over 6 sessions", "#27712c"),
-        (a_line(has_drifted=True, trend=1.1), 5.0, "drifting", "#a63603"),
-    ],
-)
-def test_the_badge_says_what_needs_a_look(line, age_days, message, color):
-    commits = tuple(a_commit(place, age_days=age_days) for place in range(6))
-    history = a_branch_history(a_workload_history(*steps(6), lines=[line]), commits=commits)
-
-    drawn = badge.render(history)
-    assert ET.fromstring(drawn).get("aria-label") == f"performance: {message}"
-    assert color in drawn

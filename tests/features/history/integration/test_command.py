@@ -47,15 +47,14 @@ def test_what_has_no_place_to_go_is_refused(words, said):
     assert said in str(done.exception)
 
 
-@pytest.mark.parametrize("name", ["history.json", "badge.svg"])
-def test_nothing_is_written_where_one_of_the_files_cannot_be(branch, name):
-    (branch.root / "site" / name).mkdir(parents=True)
+def test_nothing_is_written_where_one_of_the_files_cannot_be(branch):
+    (branch.root / "site/history.json").mkdir(parents=True)
 
     done = typed("-o", "site")
 
     assert isinstance(done.exception, CannotWriteError)
-    assert name in str(done.exception)
-    assert [path.name for path in (branch.root / "site").iterdir()] == [name]
+    assert "history.json" in str(done.exception)
+    assert [path.name for path in (branch.root / "site").iterdir()] == ["history.json"]
 
 
 def test_without_baselines_no_folder_is_left(branch):
