@@ -45,7 +45,7 @@ class Event:
 
     ``pull`` is 0 where there is no pull request, or the event does not know it: then the run that
     ``measured`` it leads to it. ``sha`` is the commit that a person looks at, never the trial
-    merge; it is empty where only the pull request knows it. ``branch`` is the branch of this job.
+    merge; it is empty for an event on which nothing is posted. ``branch`` is that of this job.
     ``base`` is the branch that the pull request went to when the job began; its author can change
     that. ``is_read_only``: the token of this job may post nothing.
     """
@@ -80,10 +80,6 @@ class _MergeGroup(msgspec.Struct):
 
 class _MergeGroupEvent(msgspec.Struct):
     merge_group: _MergeGroup
-
-
-class _DispatchEvent(msgspec.Struct):
-    inputs: dict[str, object] | None = None
 
 
 def is_github_actions(environment: Mapping[str, str]) -> bool:
@@ -145,21 +141,7 @@ def _merge_group(environment: Mapping[str, str], payload: str) -> Event:
     return _event_of_commit(environment, sha=group.head_sha)
 
 
-def _dispatch(environment: Mapping[str, str], payload: str) -> Event:
-    inputs = _decode(payload, _DispatchEvent, environment).inputs or {}
-    given = str(inputs.get("pr") or "").strip().removeprefix("#")
-    if not given:
-        return _event_of_commit(environment)
-    if not _NUMBER.fullmatch(given):
-        raise InvalidFileError(
-            f"the input pr of workflow_dispatch: expected the number of a pull request, "
-            f"found {given[:80]!r}"
-        )
-    # A job dispatched for a pull request runs on another commit than its head.
-    return Event(repository=_repository(environment), run=_run(environment), pull=int(given))
-
-
-def _schedule(environment: Mapping[str, str], _payload: str) -> Event:
+def _of_branch(environment: Mapping[str, str], _payload: str) -> Event:
     return _event_of_commit(environment)
 
 
@@ -177,8 +159,8 @@ _READERS = {
     "workflow_run": _workflow_run,
     "push": _push,
     "merge_group": _merge_group,
-    "workflow_dispatch": _dispatch,
-    "schedule": _schedule,
+    "workflow_dispatch": _of_branch,
+    "schedule": _of_branch,
 }
 
 

@@ -50,8 +50,7 @@ def find(client: Client, event: Event) -> PullRequest | None:
     """
     if event.pull:
         pull = get(client, event.pull)
-        is_current = not event.sha or pull.head.sha == event.sha
-        return pull if pull.state == "open" and is_current else None
+        return pull if pull.state == "open" and pull.head.sha == event.sha else None
     return _find_by_run(client, event.measured, event.branch) if event.measured else None
 
 

@@ -136,11 +136,11 @@ def publish(
     if job.target is not None and job.pull is not None and options.comment:
         with job.noting():
             posted = _put_comments(job, job.target, job.pull)
-    if job.target is not None and options.check and (sha := _choose_commit(job)):
+    if job.target is not None and options.check:
         for report in published:
             with job.noting():
                 check = _make_check(job, report, job.target)
-                url = checks.put_check(job.target.client, sha, check)
+                url = checks.put_check(job.target.client, job.event.sha, check)
                 notify(f"check {check.conclusion.value}: {url}")
     with job.noting():
         _write_outputs(job, posted)
@@ -318,17 +318,6 @@ def _is_quiet(report: Report) -> bool:
     comparison = report.comparison
     is_unchanged = comparison.verdict is Verdict.UNCHANGED and not report.trust_notes
     return is_unchanged and headline.is_calm(comparison)
-
-
-def _choose_commit(job: _Job) -> str:
-    """Choose the commit that a check hangs on: never one that was not measured."""
-    if job.event.sha:
-        return job.event.sha
-    measured = {report.comparison.head.source.commit for report in job.reports}
-    if job.pull is not None and measured == {job.pull.head.sha}:
-        return job.pull.head.sha
-    job.notify("no check: it is not known which commit of GitHub was measured")
-    return ""
 
 
 def _make_check(job: _Job, report: Report, target: _Target) -> CheckRun:

@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from ci_perf.model.run import Source
-from tests.comparisons import a_change, a_comparison, a_head
 from tests.fakes.github.fixtures import on_github_and_ghes
 from tests.integration.github.stage import PULL, fine, worse
 
@@ -153,40 +151,6 @@ def test_a_merge_group_is_summarised_and_its_head_checked_when_asked_for(stage):
     assert posted(stage) == (0, 1)
 
 
-def test_a_dispatch_with_a_pull_request_comments_on_it(stage):
-    stage.github.add_pull(PULL, head_sha=HEAD)
-    stage.happens("workflow_dispatch", inputs={"pr": str(PULL)}).publish()
-
-    assert posted(stage) == (1, 0)
-
-
-@pytest.mark.parametrize(("measured", "checks"), [(HEAD, 1), (MERGED, 0)])
-def test_a_dispatch_checks_a_head_only_if_that_was_measured(stage, measured, checks):
-    stage.github.add_pull(PULL, head_sha=HEAD)
-    source = Source(commit=measured, branch="feature", dirty=False)
-    comparison = a_comparison(a_change(), head=a_head(source=source))
-    ended = stage.happens("workflow_dispatch", inputs={"pr": str(PULL)}).publish(
-        "--check", of=[comparison]
-    )
-
-    assert posted(stage) == (1, checks)
-    assert ("it is not known which commit" in ended.err) == (not checks)
-
-
-def test_a_dispatch_for_a_pull_request_that_is_closed_posts_nothing(stage):
-    stage.github.add_pull(PULL, head_sha=HEAD, state="closed")
-    stage.happens("workflow_dispatch", inputs={"pr": str(PULL)}).publish()
-
-    assert posted(stage) == (0, 0)
-
-
-def test_a_dispatch_for_something_that_is_no_pull_request_is_a_warning(stage):
-    ended = stage.happens("workflow_dispatch", inputs={"pr": "$(id)"}).publish()
-
-    assert ended.code == 0
-    assert "::warning title=ci-perf::not reported: the input pr" in ended.err
-
-
 @pytest.mark.parametrize("name", ["workflow_dispatch", "schedule"])
 def test_without_a_pull_request_there_is_a_summary(stage, name):
     sha = stage.github.push("main", {"a": "1"})
@@ -213,7 +177,7 @@ def test_every_event_of_the_table_is_tested_here():
     source = Path(__file__).read_text(encoding="utf-8")
 
     happening = set(re.findall(r'"(\w+)"', source)) | {"pull_request"}
-    assert named - {"pull_request_target", "pr"} <= happening
+    assert named - {"pull_request_target"} <= happening
 
 
 def test_what_is_asked_not_to_be_posted_is_not(stage):

@@ -86,19 +86,6 @@ def test_a_branch_that_only_looks_like_a_copied_pull_request_is_a_branch(ref):
     assert read("push", {"ref": ref, "repository": repository}).pull == 0
 
 
-@pytest.mark.parametrize("given", ["", None, "12", "#12", 12])
-def test_the_input_of_a_dispatch_may_be_left_out_or_be_a_number(given):
-    found = read("workflow_dispatch", {"inputs": {"pr": given}})
-
-    assert found.pull == (12 if given else 0)
-
-
-@pytest.mark.parametrize("given", ["12; rm", "-1", "1e3", "9" * 40])
-def test_the_input_of_a_dispatch_is_nothing_else(given):
-    with pytest.raises(InvalidFileError, match="number of a pull request"):
-        read("workflow_dispatch", {"inputs": {"pr": given}})
-
-
 @pytest.mark.parametrize(
     "payload", ["", "{", "[]", '{"pull_request": 3}', "[" * 100_000, a_pull_request(number="7")]
 )
