@@ -16,7 +16,6 @@ class Repository(msgspec.Struct):
     id: int = 0
     full_name: str = ""
     owner: Account | None = None
-    default_branch: str = ""
 
     def has_name(self, name: str) -> bool:
         """Whether it is OWNER/NAME, which GitHub writes in any case."""

@@ -13,7 +13,6 @@ from ci_perf.github.client import Client, GithubError, Resource
 MAX_CHARS = 65_535
 _MAX_TITLE_CHARS = 255
 _MAX_MESSAGE_BYTES = 64_000
-_TRIES = 3
 _MAX_ANNOTATIONS = 50  # of one request
 
 
@@ -61,25 +60,30 @@ class _Runs(msgspec.Struct):
 def put_check(client: Client, sha: str, check: CheckRun) -> str:
     """Report `check` on the commit `sha`; return where it can be seen. Raises GithubError."""
     made = _begin(client, sha, check)
-    path = f"/check-runs/{made.id}"
-    client.change(path, _build_completed(check), what=_what(check))
+    completed = {
+        "status": "completed",
+        "conclusion": check.conclusion.value,
+        "output": {
+            "title": check.title[:_MAX_TITLE_CHARS],
+            "summary": check.summary[:MAX_CHARS],
+            "annotations": list(map(_annotation, check.annotations[:_MAX_ANNOTATIONS])),
+        },
+    }
+    client.change(f"/check-runs/{made.id}", completed, what=_what(check))
     return made.html_url or ""
 
 
 def _begin(client: Client, sha: str, check: CheckRun) -> Resource:
-    """Continue a check that the same job has begun; where an answer is lost, look for it first."""
-    lost: GithubError | None = None
-    for _ in range(_TRIES):
+    """Continue a check that the same job has begun; where an answer is lost, look for it again."""
+    for is_last in (False, True):
         if (begun := _find(client, sha, check)) is not None:
             return begun
         try:
             return _create(client, sha, check)
         except GithubError as error:
-            if not error.is_unanswered:
+            if is_last or not error.is_unanswered:
                 raise
-            lost = error
-    assert lost is not None
-    raise lost
+    raise AssertionError("the last attempt returns or raises")
 
 
 def _create(client: Client, sha: str, check: CheckRun) -> Resource:
@@ -107,18 +111,6 @@ def _find(client: Client, sha: str, check: CheckRun) -> Resource | None:
         if run.external_id == check.identity:
             return Resource(id=run.id, html_url=run.html_url)
     return None
-
-
-def _build_completed(check: CheckRun) -> dict[str, Any]:
-    return {
-        "status": "completed",
-        "conclusion": check.conclusion.value,
-        "output": {
-            "title": check.title[:_MAX_TITLE_CHARS],
-            "summary": check.summary[:MAX_CHARS],
-            "annotations": list(map(_annotation, check.annotations[:_MAX_ANNOTATIONS])),
-        },
-    }
 
 
 def _annotation(annotation: Annotation) -> dict[str, Any]:
