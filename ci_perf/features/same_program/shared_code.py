@@ -48,8 +48,7 @@ def check(todo: Task) -> None:
 
     Raises ForeignCodeError.
     """
-    imported = [*sys.modules, *sys.path, _has_started_programs()]
-    if imported == _CHECKED[1:] and os.getpid() != _CHECKED[0]:
+    if _list_imports() == _CHECKED[1:] and os.getpid() != _CHECKED[0]:
         return
     if other := _find_code_of_other_side(todo):
         raise ForeignCodeError(
@@ -76,7 +75,12 @@ def check(todo: Task) -> None:
             "side in `setup` of suite.toml (`python -m pip install --upgrade --target .deps .`), "
             "and name that folder in `python_path`"
         )
-    _CHECKED[:] = [os.getpid(), *imported]
+    # Now, not before: to look, sysconfig has imported a module itself.
+    _CHECKED[:] = [os.getpid(), *_list_imports()]
+
+
+def _list_imports() -> list[object]:
+    return [*sys.modules, *sys.path, _has_started_programs()]
 
 
 @dataclass(frozen=True, slots=True)
