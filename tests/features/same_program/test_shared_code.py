@@ -278,8 +278,11 @@ def test_a_copy_whose_modules_come_from_several_folders_is_refused(tmp_path, sit
     assert refusal(root) == ""
 
     write(root / "python/my_model/d.py", "x = 2")
+    assert refusal(root).endswith(f"Copied: my_model.d ({site}/my_model/d.py)")
 
-    assert "my_model.d" in refusal(root)
+    for name in ("src/my_model/a", "src/my_model/b", "python/my_model/c"):
+        write(root / f"{name}.py", "x = 2")
+    assert refusal(root).endswith("/a.py), my_model.b, my_model.c and 1 more")
 
 
 def test_a_file_that_a_build_of_the_head_has_made_is_no_code_of_the_head(tmp_path, site, imports):

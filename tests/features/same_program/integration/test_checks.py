@@ -213,7 +213,7 @@ def test_a_record_that_the_head_has_forged_is_not_believed(git, tmp_path, path):
     assert records
     for record in records:
         document = json.loads(record.read_text())
-        if document.get("files", {}).pop("product/slow.py", None):
+        if document.get("paths", {}).pop("product/slow.py", None):
             record.write_text(json.dumps(document))
     git.commit()
 
