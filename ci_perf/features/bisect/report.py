@@ -41,7 +41,7 @@ def page(bisection: Bisection) -> Page:
         parts += _about_others(bisection)
     parts += [fill("note: {note}", note=(Sentence(note),)) for note in bisection.notes]
     if bisection.explained is not None:
-        parts += build_page(bisection.explained)
+        parts += build_page(bisection.explained, operators=False)
     return parts
 
 
