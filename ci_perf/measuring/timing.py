@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 
 from ci_perf.measuring.device import Device, Step, count_tasks
-from ci_perf.measuring.turn_client import Alone, TurnTaker
+from ci_perf.measuring.turn_client import TurnTaker
 from ci_perf.model.base import Statistic
 from ci_perf.model.process import Quantiles, Stop, Timed, Warmup
 from ci_perf.model.suite import Protocol
@@ -37,7 +37,7 @@ _MOST_STEPS = 10_000
 # Of one process. Blocks are this many only where `block_min_s` is next to nothing.
 _MOST_BLOCKS = 10_000
 
-_ALONE = Alone()
+_ALONE = TurnTaker()
 
 _SHARES = {"median": 0.5, "p25": 0.25}
 # Whatever disturbs blocks disturbs launches: the smallest ratios of what launches and what
