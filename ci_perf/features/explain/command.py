@@ -24,12 +24,18 @@ from ci_perf.model import codec
     },
     budget_s={"default": 300.0, "help": "How long all profiling may take."},
 )
+@click.option(
+    "--operators",
+    is_flag=True,
+    help="Also list the operators of a step: calls, CPU time, GPU time, waits of the host.",
+)
 @options.table_format
 @options.output
 def explain_command(
     *,
     measuring: dict[str, Any],
     names: tuple[str, ...],
+    operators: bool,
     format: str | None,  # noqa: A002  the option's name, and that of its environment variable
     output: Path | None,
 ) -> None:
@@ -50,4 +56,4 @@ def explain_command(
         return
     from ci_perf.features.explain import page
 
-    reports.emit_page(page.build_page(explained), format, output)
+    reports.emit_page(page.build_page(explained, operators=operators), format, output)

@@ -1,15 +1,18 @@
-"""What limits a step, and what may be done about it, in sentences."""
+"""What limits a step, and what may be done about it, in sentences; and its operators as a table."""
 
 from ci_perf.features.explain.model import (
     Cure,
     LimitReason,
     StepLimit,
     StepLimits,
+    StepProfile,
 )
 from ci_perf.report import escape, units
 from ci_perf.report.escape import Words
 from ci_perf.report.phrases import Phrase
+from ci_perf.report.tables import Table
 
+MOST_SHOWN_OPERATORS = 20
 # A device that works as much of its time is not kept waiting.
 _BUSY = 0.9
 _REASONS: dict[LimitReason, str] = {
@@ -63,6 +66,25 @@ def describe_growth(limits: StepLimits) -> Phrase:
     grown = (Words(" "), *further[0]) if further else ()
     end = () if limits.limits and limits.limits[0].cures else (Words("."),)
     return (*first, *grown, *end)
+
+
+def build_operator_table(profile: StepProfile, *, most: int = MOST_SHOWN_OPERATORS) -> Table:
+    """Return the operators that take most time, like the profiler's own table; per step.
+
+    CPU time is the operator's own, without the operators that it calls; the wait is the part of it
+    in which the host waits for the GPU. The profiler makes both longer.
+    """
+    operators = profile.host.operators if profile.host else ()
+    longest = sorted(operators, key=lambda use: -max(use.host_s, use.device_s))
+    has_device = profile.device is not None
+    titles = ("Operator", "Calls", "CPU time", "GPU time", "Host waits")[: 5 if has_device else 3]
+    rows: list[tuple[str, ...]] = []
+    for use in longest[:most]:
+        times = map(units.seconds, (use.host_s, use.device_s, use.wait_s))
+        rows.append((use.operator, units.count(use.calls), *times)[: len(titles)])
+    if left := len(longest) - len(rows) + (profile.host.cut if profile.host else 0):
+        rows.append((Words(f"and {left:,} more"), *[Words("")] * (len(titles) - 1)))
+    return Table(heading=tuple(map(Words, titles)), rows=rows)
 
 
 def _first(limits: StepLimits) -> Phrase:

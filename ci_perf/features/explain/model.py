@@ -102,13 +102,14 @@ class FunctionUse(Struct, frozen=True, kw_only=True):
 class OperatorTimes(Struct, frozen=True, kw_only=True):
     """What all calls of one operator take in a step, by the trace of torch's profiler.
 
-    ``host_s`` are its own seconds, without the operators that it calls, ``device_s`` those of the
-    kernels, copies and sets that it launched.
+    ``host_s`` are its own seconds, without the operators that it calls; ``wait_s`` those in which
+    it waits for the device; ``device_s`` those of the kernels, copies and sets that it launched.
     """
 
     operator: ShortText
     calls: Amount
     host_s: Seconds
+    wait_s: Seconds = 0.0
     device_s: Seconds = 0.0
 
 
@@ -118,7 +119,7 @@ class HostTimes(Struct, frozen=True, kw_only=True):
     ``step_s`` is longer than without a profiler. Of it, ``data_s`` passed in the phase "data" or in
     a DataLoader, ``waiting_s`` in calls that wait for the device, ``operators_s`` in operators and
     calls of the driver, each without the ones before; the rest passed in Python. ``loader`` says
-    who loads. ``operators`` are those that take most.
+    who loads. ``cut`` is how many operators are missing, because there were too many.
     """
 
     steps: Count
@@ -130,6 +131,7 @@ class HostTimes(Struct, frozen=True, kw_only=True):
     operators: Annotated[
         tuple[OperatorTimes, ...], msgspec.Meta(max_length=MOST_TIMED_OPERATORS)
     ] = ()
+    cut: Count = 0
 
 
 class DeviceIdle(Struct, frozen=True, kw_only=True):
@@ -150,14 +152,16 @@ class DeviceTimes(Struct, frozen=True, kw_only=True):
 
     ``span_s`` is the sum of ``busy_s``, in which a kernel, a copy or a set ran on any stream, and
     of all in ``idle``, longest first. In ``copying_s`` of ``busy_s`` no kernel ran; ``pageable_s``
-    are copies from or to memory that was not pinned. Linked is work of which the trace shows the
-    launch.
+    are copies from or to memory that was not pinned. ``work`` counts kernels, copies and sets,
+    ``unlinked`` those whose launch the trace does not show; work with one is linked.
     """
 
     span_s: Seconds
     busy_s: Seconds
     copying_s: Seconds = 0.0
     pageable_s: Seconds = 0.0
+    work: Amount
+    unlinked: Amount = 0.0
     idle: tuple[DeviceIdle, ...] = ()
 
 

@@ -4,16 +4,19 @@ from collections.abc import Iterator
 
 from ci_perf.features.explain import limits_report, report
 from ci_perf.features.explain.answer import ExplainedWorkload, ExplainedWorkloads
+from ci_perf.features.explain.model import StepProfile
 from ci_perf.report import units
 from ci_perf.report.escape import Sentence, Words
 from ci_perf.report.tables import Block, Page, Phrase
 
 
-def build_page(explained: ExplainedWorkloads) -> Page:
-    """Say it of every workload, in their order."""
+def build_page(explained: ExplainedWorkloads, *, operators: bool) -> Page:
+    """Say it of every workload, in their order; with `operators`, list those of its step, too."""
     parts: list[Block] = [_title(explained)]
     for workload in explained.workloads:
         parts += _render_workload(workload)
+        if operators and workload.profile is not None:
+            parts += _operators(workload.workload, workload.profile)
     return parts
 
 
@@ -34,3 +37,12 @@ def _render_workload(workload: ExplainedWorkload) -> Iterator[Block]:
         yield from further
     if workload.trouble and workload.explanation is None:
         yield (workload.workload, Words(": "), Sentence(workload.trouble))
+
+
+def _operators(workload: str, profile: StepProfile) -> Iterator[Block]:
+    table = limits_report.build_operator_table(profile)
+    if not table.rows:
+        yield (workload, Words(": no trace of torch.profiler lists its operators"))
+        return
+    yield (Words("Operators of a step of "), workload, Words(", as torch.profiler has timed them:"))
+    yield table

@@ -48,8 +48,7 @@ def check(todo: Task) -> None:
 
     Raises ForeignCodeError.
     """
-    imported = [*sys.modules, *sys.path, _has_started_programs()]
-    if imported == _CHECKED[1:] and os.getpid() != _CHECKED[0]:
+    if _list_imports() == _CHECKED[1:] and os.getpid() != _CHECKED[0]:
         return
     # What to do stands before the list of modules: a report cuts a long reason off.
     if other := _find_code_of_other_side(todo):
@@ -77,7 +76,12 @@ def check(todo: Task) -> None:
             "-m pip install --upgrade --target .deps .`), and name that folder in `python_path`. "
             f"Shared: {name_copies(builds)}"
         )
-    _CHECKED[:] = [os.getpid(), *imported]
+    # Now, not before: to look, sysconfig has imported a module itself.
+    _CHECKED[:] = [os.getpid(), *_list_imports()]
+
+
+def _list_imports() -> list[object]:
+    return [*sys.modules, *sys.path, _has_started_programs()]
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,11 +51,12 @@ def test_base_and_head_are_profiled_in_turns_and_compared_by_function(project):
 
 
 def test_without_a_base_the_head_is_profiled_once(project):
-    done = project.run("explain", "--format", "markdown")
+    done = project.run("explain", "--operators", "--format", "markdown")
 
     assert done.code == ExitCode.OK, done.err
     assert done.out.startswith("**1 workload of `smoke` explained**\n")
     assert "What limits a step is not known: " in done.out  # without torch there is no trace
+    assert "no trace of torch.profiler lists its operators" in done.out
     assert done.err.count("profiling a step") == 1
 
 

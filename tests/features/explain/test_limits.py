@@ -34,6 +34,7 @@ def on_a_device(*uses, loader="", functions=(), pageable=0.0, copying=0.0, **rea
             busy_s=1.0 - sum(reasons.values()),
             copying_s=copying,
             pageable_s=pageable,
+            work=10,
             idle=tuple(
                 DeviceIdle(reason=reason, idle_s=reasons[reason], operator="aten::item")
                 for reason in get_args(IdleReason)
@@ -290,7 +291,7 @@ def test_longer_names_than_a_launch_writes_are_refused():
 def test_times_that_contradict_each_other_end_in_an_answer(times):
     lying = StepProfile(
         steps=2,
-        device=DeviceTimes(idle=(DeviceIdle(reason="data", idle_s=1e9),) * 9, **times),
+        device=DeviceTimes(work=0, idle=(DeviceIdle(reason="data", idle_s=1e9),) * 9, **times),
         host=HostTimes(steps=0, step_s=1e-9, data_s=1e9, operators_s=1e9, waiting_s=1e9),
     )
 

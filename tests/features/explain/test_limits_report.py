@@ -1,4 +1,4 @@
-"""The sentences on what limits a step."""
+"""The sentences on what limits a step, and the table of its operators."""
 
 from typing import get_args
 
@@ -7,10 +7,14 @@ import pytest
 from ci_perf.features.explain import limits_report, report
 from ci_perf.features.explain.model import (
     Cure,
+    DeviceTimes,
     Explanation,
+    HostTimes,
     IdleReason,
+    OperatorTimes,
     StepLimit,
     StepLimits,
+    StepProfile,
 )
 from ci_perf.report import tables
 from ci_perf.report.phrases import plain
@@ -128,9 +132,48 @@ def test_foreign_names_are_shown_and_never_obeyed():
     page = limits_report.describe_limits(
         StepLimits(part="device", step_s=1.0, busy=0.5, limits=(limit,))
     )
+    table = limits_report.build_operator_table(
+        a_profile(OperatorTimes(operator=HOSTILE, calls=1, host_s=1))
+    )
 
-    shown = tables.markdown(page)
+    shown = tables.markdown([*page, table])
 
     assert "\u202e" not in shown
     assert " ::error" not in shown
     assert "\n::error" not in shown
+
+
+def a_profile(*operators, has_device=True, cut=0):
+    device = DeviceTimes(span_s=1.0, busy_s=0.5, work=2) if has_device else None
+    host = HostTimes(steps=1, step_s=1.0, operators=operators, cut=cut)
+    return StepProfile(steps=2, host=host, device=device)
+
+
+MANY = [
+    OperatorTimes(operator=f"aten::op{number}", calls=2, host_s=number / 1e3, device_s=0.0)
+    for number in range(1, 6)
+]
+
+
+def test_lists_the_operators_that_take_longest_on_either_side():
+    launched = OperatorTimes(operator="aten::to", calls=0, host_s=0.0, device_s=0.5, wait_s=0.002)
+
+    table = limits_report.build_operator_table(a_profile(*MANY, launched), most=2)
+
+    assert list(table.heading) == ["Operator", "Calls", "CPU time", "GPU time", "Host waits"]
+    assert [list(row) for row in table.rows] == [
+        ["aten::to", "0", "0 s", "500 ms", "2.00 ms"],
+        ["aten::op5", "2", "5.00 ms", "0 s", "0 s"],
+        ["and 4 more", "", "", "", ""],
+    ]
+
+
+def test_a_run_on_a_cpu_has_no_columns_of_a_device():
+    table = limits_report.build_operator_table(a_profile(*MANY, has_device=False, cut=7))
+
+    assert list(table.heading) == ["Operator", "Calls", "CPU time"]
+    assert list(table.rows[-1]) == ["and 7 more", "", ""]
+
+
+def test_a_profile_without_a_trace_has_no_operators():
+    assert limits_report.build_operator_table(StepProfile(steps=2)).rows == []

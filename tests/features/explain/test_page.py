@@ -8,9 +8,9 @@ from tests.features.explain.step_profiles import a_step, a_use, both
 MORE = both(a_step(a_use()), a_step(a_use(calls=9)), workload="mlp")
 
 
-def shown(*workloads, base=""):
+def shown(*workloads, base="", operators=False):
     answer = ExplainedWorkloads(suite="smoke", base=base, workloads=workloads)
-    return tables.markdown(page.build_page(answer))
+    return tables.markdown(page.build_page(answer, operators=operators))
 
 
 def test_profiles_of_both_sides_are_compared_by_function():

@@ -1,3 +1,4 @@
+import subprocess
 import sys
 import types
 
@@ -294,3 +295,24 @@ def test_a_file_that_a_build_of_the_head_has_made_is_no_code_of_the_head(tmp_pat
 
     assert refusal(base, head) == ""
     assert refusal(head, base) == ""
+
+
+def test_a_process_that_is_forked_does_not_look_again(tmp_path):
+    """To look at all modules takes longer than to time a step of microseconds."""
+    program = f"""
+import os, pathlib
+from ci_perf.features.same_program import shared_code
+from tests.features.same_program.copies import a_task
+task = a_task(pathlib.Path({str(tmp_path)!r}))
+shared_code.check(task)
+del shared_code.find_copies
+if not os.fork():
+    shared_code.check(task)
+    os._exit(0)
+print(os.wait()[1])
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+
+    assert done.stdout == "0\n", done.stderr

@@ -25,7 +25,7 @@ from ci_perf.features.explain.model import (
     IdleReason,
     OperatorTimes,
 )
-from ci_perf.system.linux import short
+from ci_perf.features.explain.worker.origins import shown
 
 # `context.phase("data")` of a workload, and what torch writes around the next batch of a loader.
 _DATA_PHASE: Final = "data"
@@ -83,8 +83,9 @@ class _Host:
     waits: dict[int, list[Any]] = field(default_factory=lambda: defaultdict(list))
     # Calls of the driver by what joins them with the work that they launch.
     launches: dict[int, Any] = field(default_factory=dict)
-    # Microseconds in calls of the driver, by operator.
+    # Microseconds in calls of the driver, and in those that wait, by operator.
     driver_us: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
+    wait_us: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
 
 
 def read_times(
@@ -119,10 +120,12 @@ def _read_host(events: Sequence[Any], work: Sequence[Any]) -> _Host:
             continue
         host.launches.setdefault(each.id, each)
         start, end = _span(each)
-        host.driver_us[_operator_around(each)] += end - start
+        operator = _operator_around(each)
+        host.driver_us[operator] += end - start
         is_sync_copy = _COPIES.search(each.name) and ends.get(each.id, end) < end
         if is_sync_copy or _WAITS.search(each.name):
             host.waits[each.thread].append(each)
+            host.wait_us[operator] += end - start
     for waits in host.waits.values():
         waits.sort(key=_span)
     return host
@@ -142,9 +145,10 @@ def _host_times(
     loaders = {each.name for each in events if each.name.startswith(_LOADER)}
     operators = [
         OperatorTimes(
-            operator=short(each.key),
+            operator=shown(each.key),
             calls=each.count / steps,
             host_s=max(each.self_cpu_time_total + host.driver_us[each.key], 0.0) * _US / steps,
+            wait_s=host.wait_us[each.key] * _US / steps,
             device_s=each.self_device_time_total * _US / steps,
         )
         for each in averages
@@ -160,6 +164,7 @@ def _host_times(
         operators_s=(working.within(start, end) - waited_us) * _US / steps,
         loader="" if not loaders else "workers" if _OF_WORKERS in str(loaders) else "process",
         operators=tuple(operators[:MOST_TIMED_OPERATORS]),
+        cut=max(len(operators) - MOST_TIMED_OPERATORS, 0),
     )
 
 
@@ -172,6 +177,7 @@ def _read_device(every: Sequence[Any], host: _Host, steps: int) -> DeviceTimes:
     for each in sorted(every, key=_span):
         by_device[each.device_index].append(each)
     work = max(by_device.values(), key=lambda works: Cover(map(_span, works)).whole)
+    unlinked = sum(each.id not in host.launches for each in work)
     first = next((at for at, each in enumerate(work) if each.id in host.launches), 0)
     busy = Cover(map(_span, work[first:]))
     kernels = Cover(_span(each) for each in work[first:] if not each.name.startswith("Mem"))
@@ -181,6 +187,8 @@ def _read_device(every: Sequence[Any], host: _Host, steps: int) -> DeviceTimes:
         busy_s=busy.whole * _US / steps,
         copying_s=max(busy.whole - kernels.whole, 0.0) * _US / steps,
         pageable_s=sum(end - start for start, end in pageable) * _US / steps,
+        work=len(work) / steps,
+        unlinked=unlinked / steps,
         idle=_find_idle(work[first:], busy, host, steps),
     )
 
@@ -230,8 +238,8 @@ def _find_idle(work: Sequence[Any], busy: Cover, host: _Host, steps: int) -> tup
             DeviceIdle(
                 reason=reason,
                 idle_s=seconds,
-                operator=short(operator),
-                call=short(call),
+                operator=shown(operator),
+                call=shown(call),
             )
         )
     return tuple(sorted(idle, key=lambda each: (-each.idle_s, each.reason)))

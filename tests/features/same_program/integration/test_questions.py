@@ -116,45 +116,49 @@ def test_what_is_asked_counts(project, tmp_path, path):
     assert all(expected in difference for difference in head.differences())
 
 
-MOVES = f"""
+# What moves or changes a file, and which one.
+MOVES = {
+    "os.rename(path, path + 'x'); os.rename(path + 'x', path)": "data/0.txt was moved",
+    "shutil.move(path, other); shutil.move(other, path)": "data/1.txt was moved",
+    "open(path, 'a').write('x')": "data/2.txt was changed",
+    "open(path, 'w').write('1'); open(path).read()": "data/3.txt was changed",
+    "open(path + '2', 'w').write('1'); open(path + '2').read()": "data/4.txt2 was changed",
+    "os.makedirs(ROOT + '/out/deep', exist_ok=True)": "out was changed",
+    "os.remove(path); open(path, 'w').close()": "data/6.txt was moved",
+}
+
+
+def moving(*lines):
+    """A project whose program does all this, each with a file of its own."""
+    body = f"""
 import os, shutil, tempfile
 {HEAD}
 ROOT = str(pathlib.Path(__file__).parent.parent)
 def outcome():
-    path, other = ROOT + "/data/it.txt", tempfile.mkdtemp() + "/it.txt"
-    {{}}
+    for number, line in enumerate({lines!r}):
+        path, other = f"{{ROOT}}/data/{{number}}.txt", tempfile.mkdtemp() + "/it.txt"
+        exec(line)
 """
+    return {"workloads/it.py": body, **{f"data/{number}.txt": "1" for number in range(len(lines))}}
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "os.rename(path, path + 'x'); os.rename(path + 'x', path)",
-        "shutil.move(path, other); open(other).read(); shutil.move(other, path)",
-        "open(path, 'a').write('x')",
-        "open(path, 'w').write('1'); open(path).read()",
-        "open(path + '2', 'w').write('1'); open(path + '2').read()",
-        "os.makedirs(ROOT + '/out/deep', exist_ok=True)",
-        "os.remove(path); open(path, 'w').close()",
-    ],
-)
-def test_a_program_that_changes_files_of_the_repository_proves_nothing(tmp_path, line):
-    files = {"workloads/it.py": MOVES.format(line), "data/it.txt": "1"}
+def test_a_program_that_changes_files_of_the_repository_proves_nothing(tmp_path):
+    project = recorded(tmp_path, moving(*MOVES))
 
-    project = recorded(tmp_path, files)
-
+    for expected in MOVES.values():
+        assert any(each.startswith(expected) for each in project.program.obstacles), expected
     assert all(project.differences())
 
 
 def test_a_file_that_is_read_by_a_link_which_the_program_has_made_counts(tmp_path):
-    line = "os.symlink(os.path.dirname(path), other); open(other + '/it.txt').read()"
-    project = recorded(tmp_path, {"workloads/it.py": MOVES.format(line), "data/it.txt": "1"})
+    line = "os.symlink(os.path.dirname(path), other); open(other + '/0.txt').read()"
+    project = recorded(tmp_path, moving(line))
     (tmp_path / "changed").mkdir()
 
-    head = project.changed(tmp_path / "changed", {"data/it.txt": "2"})
+    head = project.changed(tmp_path / "changed", {"data/0.txt": "2"})
 
     assert project.differences() == ["", ""]
-    assert head.differences() == ["data/it.txt differs"] * 2
+    assert head.differences() == ["data/0.txt differs"] * 2
 
 
 EINX = """
@@ -181,27 +185,37 @@ def add(x):
 """
 
 
+# What imports or says much, and sees no line.
+SEES_NO_LINE = """
+import os, pydoc, traceback, warnings
+import click, pytest
+warnings.warn('text')
+pydoc.render_doc(model.add)
+traceback.format_stack()
+"""
+
+
+def adds(lines):
+    """A project with a workload that does all this before its steps."""
+    body = f"import model\n{lines}\ndef outcome():\n    return model.add(1)\n"
+    return a_workload(body) | {"kit.py": EINX, "model.py": COMMENTED}
+
+
 @pytest.mark.parametrize(
-    ("line", "sees_lines"),
+    ("lines", "sees_lines"),
     [
-        ("import pytest, torch._dynamo", False),
-        ("import torch; torch.compile(model.add, backend='eager')(torch.ones(1))", True),
-        ("import warnings; warnings.warn('text')", False),
-        ("import pydoc; pydoc.render_doc(model.add)", False),
+        (SEES_NO_LINE, False),
         ("import inspect; inspect.getsource(model.add)", True),
-        ("import traceback; traceback.format_stack()", False),
         ("repr(model.add.__code__)", True),
         ("import sys; repr(sys._getframe())", True),
         ("import inspect; repr(inspect.currentframe())", True),
         ("import dis; dis.dis(model.add)", True),
         ("import tracemalloc; tracemalloc.start()", True),
         ("import warnings; warnings.catch_warnings(record=True)", True),
-        ("import os; import click", False),
     ],
 )
-def test_docstrings_count_and_comments_where_a_program_sees_them(tmp_path, line, sees_lines):
-    body = f"import model\n{line}\ndef outcome():\n    return model.add(1)\n"
-    project = recorded(tmp_path, a_workload(body) | {"kit.py": EINX, "model.py": COMMENTED})
+def test_docstrings_count_and_comments_where_a_program_sees_them(tmp_path, lines, sees_lines):
+    project = recorded(tmp_path, adds(lines))
     assert project.program.obstacles == ()
 
     for old, new, is_seen in (("Add.", "Sum.", True), ("# one", "#\n\n", sees_lines)):
@@ -212,9 +226,22 @@ def test_docstrings_count_and_comments_where_a_program_sees_them(tmp_path, line,
         assert head.differences() == [expected, expected]
 
 
+def test_comments_count_in_what_is_compiled_and_not_beside_it(tmp_path):
+    compiled = "import torch; torch.compile(model.add, backend='eager')(torch.ones(1))"
+    beside = "import other\nother.add(1)"
+    files = adds(f"{compiled}\n{beside}") | {"other.py": COMMENTED}
+    project = recorded(tmp_path, files)
+    assert project.program.obstacles == ()
+
+    for name, expected in (("model", "model.py differs"), ("other", "")):
+        where = tmp_path / name
+        where.mkdir()
+        head = project.changed(where, {f"{name}.py": replaced("# one", "#\n\n")})
+        assert head.differences() == [expected, expected]
+
+
 def test_a_record_holds_for_a_base_in_which_a_comment_has_changed_since(tmp_path):
-    body = "import model\ndef outcome():\n    return model.add(1)\n"
-    project = recorded(tmp_path, a_workload(body) | {"kit.py": EINX, "model.py": COMMENTED})
+    project = recorded(tmp_path, adds("pass"))
     for name, new in (("first", "# two"), ("second", "# three")):
         (tmp_path / name).mkdir()
         project = project.changed(tmp_path / name, {"model.py": replaced("# one", new)})
