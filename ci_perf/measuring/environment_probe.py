@@ -224,7 +224,7 @@ def _software(torch: Any, threads: int) -> Software:  # noqa: ANN401
     return Software(
         python=platform.python_version(),
         torch=str(torch.__version__) if torch is not None else "none",
-        transformers=_version("transformers"),
+        transformers=find_version("transformers"),
         cuda=cuda,
         cudnn=str(cudnn) if cudnn else None,
         driver=_driver(),
@@ -255,7 +255,8 @@ def _record(package: importlib.metadata.Distribution) -> str:
     )
 
 
-def _version(package: str) -> str | None:
+def find_version(package: str) -> str | None:
+    """Return the version of an installed package, which is not imported."""
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:

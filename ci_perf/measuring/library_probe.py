@@ -5,7 +5,6 @@ with a signal: `doctor` must outlive both.
 """
 
 import os
-import signal
 import subprocess
 import sys
 import warnings
@@ -27,6 +26,7 @@ from ci_perf.model.facts import (
     TorchBuild,
     TorchMissing,
 )
+from ci_perf.system import linux
 
 T = TypeVar("T")
 
@@ -182,21 +182,14 @@ def ask(
 def _answer(done: "subprocess.CompletedProcess[str]", decoder: "msgspec.json.Decoder[T]") -> T:
     if done.returncode != 0:
         said = " ".join(done.stderr.split())[-500:]
-        raise NoAnswerError(f"ended with {_describe_end(done.returncode)}: {said or 'no words'}")
+        code = done.returncode
+        end = f"exit code {code}" if code > 0 else linux.name_signal(code)
+        raise NoAnswerError(f"ended with {end}: {said or 'no words'}")
     try:
         # The libraries may print, too; our answer is the last line.
         return decoder.decode(done.stdout.rstrip().rpartition("\n")[2])
     except msgspec.DecodeError as error:
         raise NoAnswerError(f"expected facts as JSON, found: {error}") from None
-
-
-def _describe_end(code: int) -> str:
-    if code >= 0:
-        return f"exit code {code}"
-    try:
-        return signal.Signals(-code).name
-    except ValueError:
-        return f"signal {-code}"
 
 
 def _python_path() -> str:
