@@ -91,7 +91,15 @@ def read_nvml() -> Nvml:
         kind = _ERRORS.get(error.value, NvmlError.OTHER)
         return NvmlSilence(trouble=kind, detail=_one_line(error))
     try:
-        return NvmlAnswer(driver=_driver(pynvml), cuda=_cuda(pynvml), gpus=_gpus(pynvml))
+        driver = _ask(pynvml, "nvmlSystemGetDriverVersion")
+        cuda = _ask(pynvml, "nvmlSystemGetCudaDriverVersion")
+        count = _ask(pynvml, "nvmlDeviceGetCount")
+        return NvmlAnswer(
+            driver=None if driver is None else str(driver),
+            # 12040 is CUDA 12.4.
+            cuda=None if cuda is None else f"{cuda // 1000}.{cuda % 1000 // 10}",
+            gpus=tuple(_gpu(pynvml, index) for index in range(count or 0)),
+        )
     finally:
         pynvml.nvmlShutdown()
 
@@ -119,27 +127,12 @@ def _cuda_error(torch: Any) -> str:  # noqa: ANN401  the module
     return ""
 
 
-def _driver(pynvml: Any) -> str | None:  # noqa: ANN401  the module
+def _ask(pynvml: Any, question: str) -> Any:  # noqa: ANN401  the module, and its answer
+    """Return an answer of NVML; `None` where it has none."""
     try:
-        return str(pynvml.nvmlSystemGetDriverVersion())
+        return getattr(pynvml, question)()
     except pynvml.NVMLError:
         return None
-
-
-def _cuda(pynvml: Any) -> str | None:  # noqa: ANN401  the module
-    try:
-        number = pynvml.nvmlSystemGetCudaDriverVersion()
-    except pynvml.NVMLError:
-        return None
-    return f"{number // 1000}.{number % 1000 // 10}"  # 12040 is CUDA 12.4
-
-
-def _gpus(pynvml: Any) -> tuple[InstalledGpu, ...]:  # noqa: ANN401  the module
-    try:
-        count = pynvml.nvmlDeviceGetCount()
-    except pynvml.NVMLError:
-        return ()
-    return tuple(_gpu(pynvml, index) for index in range(count))
 
 
 def _gpu(pynvml: Any, index: int) -> InstalledGpu:  # noqa: ANN401  the module
