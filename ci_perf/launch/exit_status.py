@@ -75,10 +75,7 @@ def describe(ended: child.Ended, phase: Phase, kills: MemoryKills | None) -> str
     where = f" in phase {phase.value}"
     if ended.code >= 0:
         return f"the process ended with exit code {ended.code}{where}, without a result"
-    try:
-        name = signal.Signals(-ended.code).name
-    except ValueError:
-        name = f"signal {-ended.code}"
+    name = linux.name_signal(ended.code)
     hint = {
         "SIGKILL": _about_sigkill(kills),
         "SIGSEGV": "; the stack is in the output",

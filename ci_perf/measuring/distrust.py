@@ -26,28 +26,15 @@ from ci_perf.model.validity import (
 )
 from ci_perf.system import linux
 
-STATUS = {
-    "interrupted": Status.INVALID,
-    "canary_failed": Status.DEGRADED,
-    "low_disk": Status.INVALID,
-    "host_pressure": Status.DEGRADED,
-    "memory_pressure": Status.DEGRADED,
-    "cgroup_throttled": Status.DEGRADED,
-    "gpu_lost": Status.INVALID,
-    "gpu_busy": Status.INVALID,
-    "foreign_memory": Status.INVALID,
-    "second_process": Status.INVALID,
-    "ecc_errors": Status.INVALID,
-    "thermal_throttling": Status.INVALID,
-    "hardware_slowdown": Status.INVALID,
-    "clocks_held": Status.DEGRADED,
-    "power_limited": Status.DEGRADED,
-    "pcie_link": Status.DEGRADED,
-    "mig_mode": Status.DEGRADED,
-    "unwatched": Status.DEGRADED,
-    "unpinned_image": Status.DEGRADED,
-    "incomplete": Status.DEGRADED,
-}
+_INVALID = (
+    *("interrupted", "low_disk", "gpu_lost", "gpu_busy", "foreign_memory", "second_process"),
+    *("ecc_errors", "thermal_throttling", "hardware_slowdown"),
+)
+_DEGRADED = (
+    *("canary_failed", "host_pressure", "memory_pressure", "cgroup_throttled", "clocks_held"),
+    *("power_limited", "pcie_link", "mig_mode", "unwatched", "unpinned_image", "incomplete"),
+)
+STATUS = dict.fromkeys(_INVALID, Status.INVALID) | dict.fromkeys(_DEGRADED, Status.DEGRADED)
 
 # A sentence with figures.
 _DETAIL_CHARS = 1000

@@ -85,9 +85,12 @@ def describe(
     hard: Machine
     uuids: tuple[str, ...] = ()
     if device.startswith("cuda"):
-        names = _device_names(device, devices)
+        first = int(device.partition(":")[2])
+        names = [f"cuda:{first + number}" for number in range(devices)]
         hard = _gpus(names, torch)
-        uuids = tuple(uuid for name in names if (uuid := _uuid(name, torch)))
+        # As the whole host knows them: containers may each count theirs from 0.
+        gpus = map(torch.cuda.get_device_properties, names)
+        uuids = tuple(uuid for gpu in gpus if (uuid := _identity(gpu)[1]))
         # Without a UUID, which containers would agree on, by its number.
         locks = uuids if len(uuids) == devices else tuple(n.replace(":", "-") for n in names)
     else:
@@ -134,11 +137,6 @@ def _obstacle(torch: Any) -> str:  # noqa: ANN401
     return "none; `ci-perf doctor` says why"
 
 
-def _device_names(device: str, devices: int) -> list[str]:
-    first = int(device.partition(":")[2])
-    return [f"cuda:{first + number}" for number in range(devices)]
-
-
 def _gpus(names: list[str], torch: Any) -> GpuMachine:  # noqa: ANN401
     """Describe GPUs of one kind. Raises DeviceError: ranks would wait for the slower kind."""
     gpus = [torch.cuda.get_device_properties(name) for name in names]
@@ -155,11 +153,6 @@ def _gpus(names: list[str], torch: Any) -> GpuMachine:  # noqa: ANN401
         gpu_memory_bytes=min(memory for _, memory in kinds),
         mig=any(_identity(gpu)[0] for gpu in gpus),
     )
-
-
-def _uuid(device: str, torch: Any) -> str | None:  # noqa: ANN401
-    """Name a GPU as the whole host knows it: containers may each count theirs from 0."""
-    return _identity(torch.cuda.get_device_properties(device))[1]
 
 
 def _identity(properties: Any) -> tuple[bool, str | None]:  # noqa: ANN401
@@ -224,7 +217,7 @@ def _software(torch: Any, threads: int) -> Software:  # noqa: ANN401
     return Software(
         python=platform.python_version(),
         torch=str(torch.__version__) if torch is not None else "none",
-        transformers=_version("transformers"),
+        transformers=find_version("transformers"),
         cuda=cuda,
         cudnn=str(cudnn) if cudnn else None,
         driver=_driver(),
@@ -255,7 +248,8 @@ def _record(package: importlib.metadata.Distribution) -> str:
     )
 
 
-def _version(package: str) -> str | None:
+def find_version(package: str) -> str | None:
+    """Return the version of an installed package, which is not imported."""
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:

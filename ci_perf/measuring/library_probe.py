@@ -5,7 +5,6 @@ with a signal: `doctor` must outlive both.
 """
 
 import os
-import signal
 import subprocess
 import sys
 import warnings
@@ -27,6 +26,7 @@ from ci_perf.model.facts import (
     TorchBuild,
     TorchMissing,
 )
+from ci_perf.system import linux
 
 T = TypeVar("T")
 
@@ -91,7 +91,15 @@ def read_nvml() -> Nvml:
         kind = _ERRORS.get(error.value, NvmlError.OTHER)
         return NvmlSilence(trouble=kind, detail=_one_line(error))
     try:
-        return NvmlAnswer(driver=_driver(pynvml), cuda=_cuda(pynvml), gpus=_gpus(pynvml))
+        driver = _ask(pynvml, "nvmlSystemGetDriverVersion")
+        cuda = _ask(pynvml, "nvmlSystemGetCudaDriverVersion")
+        count = _ask(pynvml, "nvmlDeviceGetCount")
+        return NvmlAnswer(
+            driver=None if driver is None else str(driver),
+            # 12040 is CUDA 12.4.
+            cuda=None if cuda is None else f"{cuda // 1000}.{cuda % 1000 // 10}",
+            gpus=tuple(_gpu(pynvml, index) for index in range(count or 0)),
+        )
     finally:
         pynvml.nvmlShutdown()
 
@@ -119,27 +127,12 @@ def _cuda_error(torch: Any) -> str:  # noqa: ANN401  the module
     return ""
 
 
-def _driver(pynvml: Any) -> str | None:  # noqa: ANN401  the module
+def _ask(pynvml: Any, question: str) -> Any:  # noqa: ANN401  the module, and its answer
+    """Return an answer of NVML; `None` where it has none."""
     try:
-        return str(pynvml.nvmlSystemGetDriverVersion())
+        return getattr(pynvml, question)()
     except pynvml.NVMLError:
         return None
-
-
-def _cuda(pynvml: Any) -> str | None:  # noqa: ANN401  the module
-    try:
-        number = pynvml.nvmlSystemGetCudaDriverVersion()
-    except pynvml.NVMLError:
-        return None
-    return f"{number // 1000}.{number % 1000 // 10}"  # 12040 is CUDA 12.4
-
-
-def _gpus(pynvml: Any) -> tuple[InstalledGpu, ...]:  # noqa: ANN401  the module
-    try:
-        count = pynvml.nvmlDeviceGetCount()
-    except pynvml.NVMLError:
-        return ()
-    return tuple(_gpu(pynvml, index) for index in range(count))
 
 
 def _gpu(pynvml: Any, index: int) -> InstalledGpu:  # noqa: ANN401  the module
@@ -182,21 +175,14 @@ def ask(
 def _answer(done: "subprocess.CompletedProcess[str]", decoder: "msgspec.json.Decoder[T]") -> T:
     if done.returncode != 0:
         said = " ".join(done.stderr.split())[-500:]
-        raise NoAnswerError(f"ended with {_describe_end(done.returncode)}: {said or 'no words'}")
+        code = done.returncode
+        end = f"exit code {code}" if code > 0 else linux.name_signal(code)
+        raise NoAnswerError(f"ended with {end}: {said or 'no words'}")
     try:
         # The libraries may print, too; our answer is the last line.
         return decoder.decode(done.stdout.rstrip().rpartition("\n")[2])
     except msgspec.DecodeError as error:
         raise NoAnswerError(f"expected facts as JSON, found: {error}") from None
-
-
-def _describe_end(code: int) -> str:
-    if code >= 0:
-        return f"exit code {code}"
-    try:
-        return signal.Signals(-code).name
-    except ValueError:
-        return f"signal {-code}"
 
 
 def _python_path() -> str:

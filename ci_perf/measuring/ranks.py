@@ -237,7 +237,10 @@ def _failure(folder: Path, failures: Mapping[int, Any], outputs: Outputs) -> Tas
         reason, phase = said.reason, said.phase
     else:
         phase = _phase(folder, rank)
-        reason = f"{_describe_end(failures[rank].exitcode)} in phase {phase.value}"
+        code = failures[rank].exitcode
+        end = f"ended with exit code {code}"
+        end = end if code >= 0 else f"was ended by {linux.name_signal(code)}"
+        reason = f"the process {end} in phase {phase.value}"
     return TaskFailure(
         phase=phase,
         reason=f"rank {rank} of {outputs.world_size}: {reason}"[:_REASON_CHARS],
@@ -266,16 +269,6 @@ def _find_end(folder: Path, rank: int, failure: Any, outputs: Outputs) -> float:
     if -failure.exitcode in _FAULTS and spoken:
         return spoken
     return float(failure.timestamp) - _NOTICED_LATE_S
-
-
-def _describe_end(code: int) -> str:
-    if code >= 0:
-        return f"the process ended with exit code {code}"
-    try:
-        name = signal.Signals(-code).name
-    except ValueError:
-        name = f"signal {-code}"
-    return f"the process was ended by {name}"
 
 
 def _read(folder: Path, rank: int) -> TaskFailure | None:

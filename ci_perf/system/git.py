@@ -8,13 +8,10 @@ from typing import IO, TypeVar
 
 from ci_perf.errors import CiPerfError
 from ci_perf.model.run import UNKNOWN_COMMIT, Source
-from ci_perf.system import processes
+from ci_perf.system import linux, processes
 from ci_perf.system.processes import Completed, FailedProgramError
 
 _Output = TypeVar("_Output")
-
-# Longer than any name that a person gives a branch; the environment of a CI may hold more.
-_MAX_CHARS = 200
 
 _ANSWER_S = 30.0
 
@@ -58,8 +55,8 @@ def source(root: Path) -> Source:
     commit = _ask(root, "rev-parse", "HEAD") or os.environ.get("GITHUB_SHA")
     branch = os.environ.get("GITHUB_HEAD_REF") or _ask(root, "rev-parse", "--abbrev-ref", "HEAD")
     return Source(
-        commit=_short(commit) or UNKNOWN_COMMIT,
-        branch=_short(branch) or UNKNOWN_COMMIT,
+        commit=linux.short(commit or "") or UNKNOWN_COMMIT,
+        branch=linux.short(branch or "") or UNKNOWN_COMMIT,
         # Untracked files are mostly results of ours; a changed tracked file is another program.
         dirty=bool(_ask(root, "status", "--porcelain", "--untracked-files=no")),
     )
@@ -73,7 +70,7 @@ def find_top(root: Path) -> Path:
 
 def source_of_base(commit: str, ref: str) -> Source:
     """Describe a commit that was checked out by itself; `ref` is how a person calls the base."""
-    return Source(commit=_short(commit), branch=_short(ref), dirty=False)
+    return Source(commit=linux.short(commit), branch=linux.short(ref), dirty=False)
 
 
 def command(folder: Path, *arguments: str) -> list[str]:
@@ -140,12 +137,6 @@ def _no_git(error: OSError) -> CiPerfError:
     return CiPerfError(
         f"git: expected a program that can be started, found {error.strerror}; install git"
     )
-
-
-def _short(name: str | None) -> str:
-    """Fit a name into a document: some 200 characters of Unicode."""
-    whole = (name or "").encode(errors="replace").decode()
-    return whole if len(whole) <= _MAX_CHARS else whole[: _MAX_CHARS - 1] + "…"
 
 
 def _ask(root: Path, *arguments: str) -> str:

@@ -131,9 +131,17 @@ def name_hash() -> str:
 
 
 def short(text: str) -> str:
-    """Fit what the host says into a document: some 200 characters of Unicode."""
+    """Fit what the host or a program says into a document: some 200 characters of Unicode."""
     whole = text.encode(errors="replace").decode()
     return whole if len(whole) <= _MAX_CHARS else whole[: _MAX_CHARS - 1] + "…"
+
+
+def name_signal(code: int) -> str:
+    """Return the name of the signal that ended a process with a negative exit code."""
+    try:
+        return signal.Signals(-code).name
+    except ValueError:
+        return f"signal {-code}"
 
 
 def cpu_model(proc: Path = PROC) -> str:

@@ -17,7 +17,6 @@ from ci_perf.features.containers.launch import (
     stale,
 )
 from ci_perf.features.containers.launch import engine as engines
-from ci_perf.features.containers.launch.arguments import Gpus, Labels
 from ci_perf.features.containers.launch.engine import Engine
 from ci_perf.features.containers.launch.mounts import Mount
 from ci_perf.launch import child_environment, never
@@ -99,10 +98,12 @@ def _import_torch(engine: Engine, limits: Container, gpus: tuple[str, ...]) -> T
         name=name,
         image=images.spell_reference(images.parse(limits.image)),
         command=("python3", "-P", "-m", "ci_perf.measuring.library_probe", "torch"),
-        labels=Labels(run=name, owner=stale.owner()),
+        run=name,
+        owner=stale.owner(),
         user=mounts.user(engine),
         limits=limits,
-        gpus=Gpus(devices=gpus, access="cdi" if engine.name == "podman" else "gpus"),
+        gpus=gpus,
+        gpu_access="cdi" if engine.name == "podman" else "gpus",
         mounts=(Mount(source=package, target=f"{mounts.PACKAGE}/{package.name}"),),
         environment={
             **child_environment.build_child_environment({}, 1),

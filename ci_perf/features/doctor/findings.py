@@ -87,8 +87,9 @@ def explain_cuda(facts: MachineFacts) -> Iterator[Finding]:
 
 def explain_driver(facts: MachineFacts) -> list[Finding]:
     """Name the lowest thing that is broken; nothing where the GPU can be reached."""
-    found = () if _list_gpus(facts.graphics) else _explain_driver(facts.host, facts.graphics)
-    return [*itertools.islice(found, 1)]
+    if _list_gpus(facts.graphics):
+        return []
+    return [*itertools.islice(_explain_driver(facts.host, facts.graphics), 1)]
 
 
 def cuda_works(torch: Torch) -> bool:

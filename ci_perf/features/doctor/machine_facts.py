@@ -10,10 +10,9 @@ import shutil
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from importlib import metadata
 from pathlib import Path
 
-from ci_perf.measuring import library_probe
+from ci_perf.measuring import environment_probe, library_probe
 from ci_perf.model.facts import (
     Containers,
     DeviceNode,
@@ -130,19 +129,11 @@ def _programs(sources: Sources) -> Programs:
 
     return Programs(
         python=platform.python_version(),
-        transformers=_version("transformers"),
+        transformers=environment_probe.find_version("transformers"),
         git=sources.which("git") is not None,
         c_compiler=has_compiler("CC", "gcc", "cc", "clang"),
         cxx_compiler=has_compiler("CXX", "g++", "c++", "clang++"),
     )
-
-
-def _version(package: str) -> str | None:
-    """Ask the installed metadata: importing transformers takes seconds."""
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return None
 
 
 def _container(root: Path, environ: Mapping[str, str]) -> str | None:
@@ -153,17 +144,17 @@ def _container(root: Path, environ: Mapping[str, str]) -> str | None:
     for file, kind in _MARKS:
         if (root / file).exists():
             return kind
-    groups = _text(root / "proc/1/cgroup")
+    groups = linux.read_or_nothing(root / "proc/1/cgroup")
     return next((kind for mark, kind in _CGROUP_MARKS if mark in groups), None)
 
 
 def _cpu_quota(root: Path) -> float | None:
     """Return how many cores' worth of time a cgroup allows, by version 2 or 1."""
     cgroup = root / "sys/fs/cgroup"
-    quota, _, period = _text(cgroup / "cpu.max").strip().partition(" ")
+    quota, _, period = linux.read_or_nothing(cgroup / "cpu.max").strip().partition(" ")
     if not quota:
-        quota = _text(cgroup / "cpu/cpu.cfs_quota_us").strip()
-        period = _text(cgroup / "cpu/cpu.cfs_period_us").strip()
+        quota = linux.read_or_nothing(cgroup / "cpu/cpu.cfs_quota_us").strip()
+        period = linux.read_or_nothing(cgroup / "cpu/cpu.cfs_period_us").strip()
     if not (quota.isdigit() and period.isdigit() and int(period)):
         return None  # "max", -1, or no such controller
     return int(quota) / int(period)
@@ -203,11 +194,4 @@ def _entries(folder: Path) -> list[Path]:
 
 
 def _first_line(path: Path) -> str | None:
-    return _text(path).partition("\n")[0].strip() or None
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(errors="replace")
-    except OSError:
-        return ""
+    return linux.read_or_nothing(path).partition("\n")[0].strip() or None

@@ -10,12 +10,12 @@ import os
 import re
 import statistics
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from ci_perf import suite
+from ci_perf import suite as suites
 from ci_perf.api_types import Location, Notify, say_nothing
 from ci_perf.baselines import layout
 from ci_perf.errors import InvalidFileError, UsageError
@@ -78,7 +78,13 @@ def plan(
             )
     if against:
         merge_base.check(folders.root, against)
-    whole = _plan_suite(folders, suite, selection)
+    whole = suites.plan(
+        folders.workloads,
+        suites.choose(folders.workloads, suite),
+        selection=selection,
+        root=folders.root,
+        defaults=limits_on(_ANY_CPU),
+    )
     collecting.refuse_tests(whole)
     launches_s = known_launches_s(folders.baselines, whole.suite)
     divided = sharding.divide(whole.workloads, launches_s, units)
@@ -102,16 +108,6 @@ def plan(
     )
     # As its file would give it: what could not be read again is refused now.
     return codec.decode(codec.encode(planned), WorkPlan, name="the plan")
-
-
-def _plan_suite(folders: RepositoryFolders, name: str, selection: tuple[str, ...]) -> Plan:
-    return suite.plan(
-        folders.workloads,
-        suite.choose(folders.workloads, name),
-        selection=selection,
-        root=folders.root,
-        defaults=limits_on(_ANY_CPU),
-    )
 
 
 def _count_noisy(plan: Plan) -> int:
@@ -365,7 +361,8 @@ def merge(
             continue
         # One file of a folder that is of no use must not take the others with it: what it should
         # have held are failed rows.
-        for folder in _folders_below(source):
+        for where, _, _ in sorted(os.walk(source)):  # follows no link: none leads out of it
+            folder = Path(where)
             name = _unit_named(planned, folder)
             try:
                 if (folder / RUN).exists() or (folder / RUN).is_symlink():
@@ -378,12 +375,6 @@ def merge(
     merged = merging.merge(planned, shards, lost=lost)
     folders = arguments.folders_of(root, workloads, baselines)
     return {name: _with_suspects(run, folders, say) for name, run in merged.items()}
-
-
-def _folders_below(folder: Path) -> Iterator[Path]:
-    """Yield a folder and all below it; no link is followed, so that none leads out of it."""
-    for where, _, _ in sorted(os.walk(folder)):
-        yield Path(where)
 
 
 def _unit_named(planned: WorkPlan, folder: Path) -> str:

@@ -199,7 +199,11 @@ def _merge_shards(
         validity=validity_of(tuple(_reasons(runs))),
         measured=_in_order(order, (each for run in runs for each in run.measured)),
         failed=_in_order(
-            order, [*_find_failed(runs), *_find_unmeasured(plan, machine_class, runs, lost)]
+            order,
+            [
+                *(failed for run in runs for failed in run.failed),
+                *_find_unmeasured(plan, machine_class, runs, lost),
+            ],
         ),
         interleaved=_merge_interleaved(plan, shards),
         paired=_in_order(order, (each for run in runs for each in run.paired)),
@@ -261,10 +265,6 @@ def _reasons(runs: Iterable[Run]) -> Iterable[Reason]:
             detail = f"node {node}: {reason.detail}"[:_DETAIL_CHARS]
             for measured in run.measured:
                 yield msgspec.structs.replace(reason, workload=measured.workload, detail=detail)
-
-
-def _find_failed(runs: Iterable[Run]) -> Iterable[Failed]:
-    return (failed for run in runs for failed in run.failed)
 
 
 def _find_unmeasured(

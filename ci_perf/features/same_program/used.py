@@ -137,10 +137,6 @@ class UsedPaths:
             kind = NoteKind.READ if kind is NoteKind.LISTED else kind
             self.notes.add(kind, real, contents.describe_state(state))
 
-    def note_import_from(self, path: str) -> None:
-        """Note that the import system has listed a folder: its searches say what for."""
-        self.notes.add(NoteKind.IMPORTED_FROM, self.resolve(path))
-
     def note_search(self, folder: str, name: str) -> None:
         """Note that a module, or metadata, of this name is looked for in a folder."""
         real = self.resolve(folder)

@@ -203,7 +203,8 @@ class Watch:
         if path is None:
             return
         if _is_import(frame) or _is_metadata(frame):
-            self._used.note_import_from(path)
+            # What for, its searches say.
+            self._used.notes.add(NoteKind.IMPORTED_FROM, self._used.resolve(path))
             for ending in ("*.dist-info", "*.egg", "*.egg-info") if _is_metadata(frame) else ():
                 self._used.note_search(path, ending)
             return

@@ -18,22 +18,7 @@ _LAG_S = 1.0
 # The longest answer of a driver that is kept.
 _MAX_CHARS = 500
 
-# What evidence may lack, and by which other names the driver was asked for it.
-_MAY_BE_ABSENT = (
-    "utilization",
-    "sm_clock_mhz",
-    "temperature_c",
-    "power_w",
-    "power_limit_w",
-    "energy_j",
-    "violations_s",
-    "event_reasons",
-    "processes",
-    "used_before_bytes",
-    "used_peak_bytes",
-    "ecc_errors",
-    "pcie",
-)
+# By which other names the driver was asked for what evidence may lack.
 _ASKED_AS = {
     "violations_s": ("violations_power",),
     "used_before_bytes": ("used_bytes",),
@@ -211,7 +196,7 @@ class GpuWatch:
         """Say for everything that is absent what the driver answered."""
         answers = self._gpu.absent | refused
         absent = {k: v for k, v in answers.items() if k.startswith("violations_")}
-        for name in _MAY_BE_ABSENT:
+        for name in GpuEvidence.__struct_fields__:
             if getattr(evidence, name) is None:
                 keys = (name, *_ASKED_AS.get(name, ()))
                 said = next((answers[key] for key in keys if key in answers), "never read")

@@ -12,20 +12,58 @@ from tests.features.doctor.machines import codes, diagnose, finding
 MIB, GIB = 2**20, 2**30
 
 
-def test_a_sound_gpu_machine_can_measure_both_and_has_no_complaints():
-    diagnosis = diagnose()
-
-    assert diagnosis.can_measure == (DeviceKind.CPU, DeviceKind.CUDA)
-    assert {finding.level for finding in diagnosis.findings} == {Level.OK}
-    assert diagnosis.exit_code == ExitCode.OK
+NO_GPU = machines.no_graphics()
+UNDRIVEN = machines.no_graphics(pci=("0000:01:00.0",))
+BOTH = (DeviceKind.CPU, DeviceKind.CUDA)
 
 
-def test_a_machine_without_a_gpu_is_fine_for_cpu_workloads():
-    diagnosis = diagnose(graphics=machines.no_graphics(), torch=machines.a_cpu_torch())
+@pytest.mark.parametrize(
+    ("machine", "found", "measures"),
+    [
+        ({}, ["cpu_works", "cuda_works"], BOTH),
+        # NVIDIA's forward compatibility package makes this possible.
+        (
+            {
+                "graphics": machines.graphics(nvml=machines.an_nvml(cuda="12.0")),
+                "torch": machines.a_torch(cuda="13.0"),
+            },
+            ["cpu_works", "cuda_works"],
+            BOTH,
+        ),
+        ({"graphics": NO_GPU, "torch": machines.a_cpu_torch()}, ["no_gpu", "cpu_works"], BOTH[:1]),
+        (
+            {"graphics": UNDRIVEN, "torch": machines.a_cpu_torch()},
+            ["no_driver", "cpu_only_torch", "cpu_works"],
+            BOTH[:1],
+        ),
+        (
+            {
+                "host": machines.a_host(cpu_pressure_percent=50.0),
+                "torch": machines.a_cpu_torch(),
+            },
+            ["cpu_only_torch", "noisy_machine", "cpu_works"],
+            BOTH[:1],
+        ),
+        ({"torch": facts.TorchMissing()}, ["torch_missing"], ()),
+        ({"torch": facts.TorchBroken(reason="OSError: libtorch.so")}, ["torch_broken"], ()),
+        (
+            {"torch": facts.TorchMissing(), "graphics": UNDRIVEN},
+            ["torch_missing", "no_driver"],
+            (),
+        ),
+        (
+            {"programs": machines.programs(python="3.10.2")},
+            ["python_too_old", "cpu_works", "cuda_works"],
+            (),
+        ),
+    ],
+)
+def test_what_is_found_comes_worst_first_and_decides_what_can_be_measured(machine, found, measures):
+    diagnosis = diagnose(**machine)
 
-    assert diagnosis.can_measure == (DeviceKind.CPU,)
-    assert codes(diagnosis) == ["no_gpu", "cpu_works"]
-    assert diagnosis.exit_code == ExitCode.OK
+    assert codes(diagnosis) == found
+    assert diagnosis.can_measure == measures
+    assert diagnosis.exit_code == (ExitCode.OK if measures else ExitCode.NO_ANSWER)
 
 
 OLD = "driver on your system is too old"
@@ -121,14 +159,6 @@ def test_a_container_is_told_how_it_gets_a_gpu_or_its_libraries():
     assert "NVIDIA_DRIVER_CAPABILITIES" in without.findings[0].next_step
 
 
-def test_no_driver_and_a_cpu_only_torch_are_both_named():
-    diagnosis = diagnose(
-        graphics=machines.no_graphics(pci=("0000:01:00.0",)), torch=machines.a_cpu_torch()
-    )
-
-    assert codes(diagnosis)[:2] == ["no_driver", "cpu_only_torch"]
-
-
 @pytest.mark.parametrize(
     ("container", "advice"),
     [
@@ -148,16 +178,6 @@ def test_a_container_started_without_its_gpus_is_told_how(container, advice, see
 
     assert codes(diagnosis)[0] == "container_without_gpus"
     assert advice in finding("container_without_gpus", diagnosis).next_step
-
-
-def test_a_newer_torch_that_works_on_an_older_driver_is_left_in_peace():
-    """NVIDIA's forward compatibility package makes this possible."""
-    diagnosis = diagnose(
-        graphics=machines.graphics(nvml=machines.an_nvml(cuda="12.0")),
-        torch=machines.a_torch(cuda="13.0"),
-    )
-
-    assert codes(diagnosis) == ["cpu_works", "cuda_works"]
 
 
 @pytest.mark.parametrize("refused", [["/dev/nvidia0"], ["/dev/nvidiactl"], list(machines.NODES)])
@@ -185,41 +205,11 @@ def test_cuda_visible_devices_that_hides_all_is_named(visible):
     assert repr(visible) in finding("devices_hidden", diagnosis).what
 
 
-@pytest.mark.parametrize(
-    ("torch", "code"),
-    [
-        (facts.TorchMissing(), "torch_missing"),
-        (facts.TorchBroken(reason="OSError: libtorch.so"), "torch_broken"),
-    ],
-)
-def test_without_a_torch_that_can_be_imported_nothing_can_be_measured(torch, code):
-    diagnosis = diagnose(torch=torch)
-
-    assert codes(diagnosis) == [code]
-    assert diagnosis.can_measure == ()
-    assert diagnosis.exit_code == ExitCode.NO_ANSWER
-
-
 def test_without_torch_both_ways_to_have_one_are_named():
     step = finding("torch_missing", diagnose(torch=facts.TorchMissing())).next_step
 
     assert "pip install '.[measure]'` in a checkout of ci_perf" in step
     assert "`ci-perf doctor --runner docker`" in step
-
-
-def test_a_missing_torch_does_not_hide_a_missing_driver():
-    diagnosis = diagnose(
-        torch=facts.TorchMissing(), graphics=machines.no_graphics(pci=("0000:01:00.0",))
-    )
-
-    assert codes(diagnosis) == ["torch_missing", "no_driver"]
-
-
-def test_an_old_python_can_measure_nothing():
-    diagnosis = diagnose(programs=machines.programs(python="3.10.2"))
-
-    assert codes(diagnosis)[0] == "python_too_old"
-    assert diagnosis.can_measure == ()
 
 
 def test_a_gpu_without_nvml_can_be_measured_with_a_warning():
@@ -238,14 +228,6 @@ def test_rocm_works_and_is_called_untested():
     )
 
     assert "ROCm 6.2, untested" in finding("cuda_works", diagnosis).what
-
-
-def test_findings_come_worst_first():
-    diagnosis = diagnose(
-        host=machines.a_host(cpu_pressure_percent=50.0), torch=machines.a_cpu_torch()
-    )
-
-    assert codes(diagnosis) == ["cpu_only_torch", "noisy_machine", "cpu_works"]
 
 
 def test_whatever_is_not_well_has_a_next_step():

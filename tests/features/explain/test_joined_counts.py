@@ -7,8 +7,9 @@ import pytest
 from ci_perf.features.explain.model import MOST_OPERATORS, NAME_CHARS, AuthorFunction, Varying
 from ci_perf.features.explain.worker.functions import Name, Node
 from ci_perf.features.explain.worker.operators import Operation
-from ci_perf.features.explain.worker.origins import AuthorCode, shown
+from ci_perf.features.explain.worker.origins import AuthorCode
 from ci_perf.features.explain.worker.passes import join_counts
+from ci_perf.system.linux import short
 
 FORWARD = AuthorFunction(file="model.py", function="Net.forward", line=7)
 
@@ -91,8 +92,8 @@ def test_of_too_many_operators_the_most_called_are_kept_and_the_rest_is_counted(
 
 @pytest.mark.parametrize("name", ["x" * 10_000, "\ud800", "a\x1b[31m\n::error::"])
 def test_hostile_names_become_text_that_a_file_can_hold(name):
-    assert len(shown(name)) <= NAME_CHARS
-    assert shown(name).encode()
+    assert len(short(name)) <= NAME_CHARS
+    assert short(name).encode()
 
 
 def test_code_that_is_not_below_the_root_is_not_the_authors(tmp_path):

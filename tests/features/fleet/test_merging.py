@@ -177,14 +177,19 @@ def test_each_class_is_a_run_of_its_own():
 
 
 WHOLE = a_run(a_measured("a", *STEADY), a_measured("b", *STEADY))
-PLAN = a_plan_of("a", "b")
+PLAN, PAIRED = a_plan_of("a", "b"), a_plan_of("a", "b", against="main")
 FIRST, SECOND = PLAN.units
 
 
-def test_the_longest_durations_of_a_stranger_leave_a_run_that_can_be_written():
-    shards = [a_shard(WHOLE, unit, duration_s=MOST_SECONDS) for unit in (FIRST, SECOND)]
+def merge(*nodes, plan=PLAN):
+    """Merge the runs of two nodes, each WHOLE but for what differs."""
+    shards = [a_shard(WHOLE, unit, **more) for unit, more in zip(plan.units, nodes, strict=True)]
+    (run,) = merging.merge(plan, shards).values()
+    return run
 
-    merged = merging.merge(PLAN, shards)[None]
+
+def test_the_longest_durations_of_a_stranger_leave_a_run_that_can_be_written():
+    merged = merge(*[{"duration_s": MOST_SECONDS}] * 2)
 
     assert codec.decode(codec.encode(merged), Run, name="run.json").duration_s == MOST_SECONDS
 
@@ -222,24 +227,17 @@ def test_a_node_without_the_base_that_was_planned_is_refused():
 
 
 def test_pairs_against_another_commit_are_refused():
-    plan = a_plan_of("a", "b", against="main")
-    whole = msgspec.structs.replace(WHOLE, interleaved=an_interleaved())
-    other = msgspec.structs.replace(
-        an_interleaved(), source=Source(commit="1" * 40, branch="main", dirty=False)
-    )
+    how = an_interleaved()
+    source = Source(commit="1" * 40, branch="main", dirty=False)
+    other = msgspec.structs.replace(how, source=source)
 
     with pytest.raises(InvalidFileError, match="expected pairs against commit"):
-        merging.merge(
-            plan,
-            [a_shard(whole, plan.units[0]), a_shard(whole, plan.units[1], interleaved=other)],
-        )
+        merge({"interleaved": how}, {"interleaved": other}, plan=PAIRED)
 
 
 def test_a_run_that_was_merged_is_not_merged_again():
-    (merged,) = merging.merge(PLAN, [a_shard(WHOLE, unit) for unit in PLAN.units]).values()
-
     with pytest.raises(InvalidFileError, match="found a merged run"):
-        merging.merge(PLAN, [merging.ShardRun(label="run.json", run=merged)])
+        merging.merge(PLAN, [merging.ShardRun(label="run.json", run=merge({}, {}))])
 
 
 def test_a_run_that_names_no_unit_is_taken_where_there_is_one_class():
@@ -252,10 +250,7 @@ def test_a_run_that_names_no_unit_is_taken_where_there_is_one_class():
 
 
 def test_a_node_that_cannot_be_trusted_spoils_its_own_workloads_alone():
-    invalid = validity_of((a_reason("gpu_lost"),))
-    (merged,) = merging.merge(
-        PLAN, [a_shard(WHOLE, FIRST, validity=invalid), a_shard(WHOLE, SECOND)]
-    ).values()
+    merged = merge({"validity": validity_of((a_reason("gpu_lost"),))}, {})
 
     comparison = judged(merged, history_of("ab"))
 
@@ -268,18 +263,12 @@ def test_a_node_that_cannot_be_trusted_spoils_its_own_workloads_alone():
 
 
 def test_a_canary_that_moved_on_one_node_silences_its_own_workloads_alone():
-    slower = some_canaries(before=2e-3)
-    plan = a_plan_of("a", "b")
-    base = history_of("ab", canaries=some_canaries())
-    (merged,) = merging.merge(
-        plan,
-        [
-            a_shard(WHOLE, plan.units[0], canaries=slower, node=NODES[0]),
-            a_shard(WHOLE, plan.units[1], canaries=some_canaries(), node=NODES[1]),
-        ],
-    ).values()
+    merged = merge(
+        {"canaries": some_canaries(before=2e-3), "node": NODES[0]},
+        {"canaries": some_canaries(), "node": NODES[1]},
+    )
 
-    comparison = judged(merged, base)
+    comparison = judged(merged, history_of("ab", canaries=some_canaries()))
 
     assert said(comparison, workload="a") == (Verdict.INCONCLUSIVE, "machine_moved")
     assert said(comparison, workload="b") == (Verdict.UNCHANGED, "within_limit")
@@ -288,11 +277,7 @@ def test_a_canary_that_moved_on_one_node_silences_its_own_workloads_alone():
 
 
 def test_software_of_each_node_stands_with_its_own_workloads():
-    plan = a_plan_of("a", "b")
-    newer = an_environment(torch="2.14.0")
-    (merged,) = merging.merge(
-        plan, [a_shard(WHOLE, plan.units[0]), a_shard(WHOLE, plan.units[1], environment=newer)]
-    ).values()
+    merged = merge({}, {"environment": an_environment(torch="2.14.0")})
 
     subjects = {each.workload: each for each in summarise.run(merged, label="").subjects}
 
@@ -304,25 +289,11 @@ def test_software_of_each_node_stands_with_its_own_workloads():
 
 
 def test_pairs_and_seconds_add_up_and_any_budget_that_ended_is_told():
-    plan = a_plan_of("a", "b", against="main")
-    how = an_interleaved()
-    (merged,) = merging.merge(
-        plan,
-        [
-            a_shard(
-                WHOLE,
-                plan.units[0],
-                interleaved=msgspec.structs.replace(how, suspects=2, pairs=6, spent_s=10.0),
-            ),
-            a_shard(
-                WHOLE,
-                plan.units[1],
-                interleaved=msgspec.structs.replace(how, pairs=3, spent_s=5.0, stopped="budget"),
-            ),
-        ],
-    ).values()
+    more = ({"pairs": 6, "spent_s": 10.0}, {"pairs": 3, "spent_s": 5.0, "stopped": "budget"})
+    how = [msgspec.structs.replace(an_interleaved(), **each) for each in more]
 
-    assert merged.interleaved is not None
+    merged = merge(*({"interleaved": each} for each in how), plan=PAIRED)
+
     assert (merged.interleaved.pairs, merged.interleaved.spent_s) == (9, 15.0)
     assert merged.interleaved.stopped == "budget"
     assert merged.duration_s == 2 * WHOLE.duration_s
@@ -332,21 +303,12 @@ def test_pairs_and_seconds_add_up_and_any_budget_that_ended_is_told():
     ("known", "most"), [((1, 3), 3), ((None, 3), None)], ids=["most", "unknown"]
 )
 def test_nodes_that_disagree_on_earlier_checks_leave_the_smaller_share_of_alpha(known, most):
-    (merged,) = merging.merge(
-        PLAN,
-        [
-            a_shard(WHOLE, unit, checks=Checks(before=before))
-            for unit, before in zip(PLAN.units, known, strict=True)
-        ],
-    ).values()
+    merged = merge(*({"checks": Checks(before=before)} for before in known))
 
     assert merged.checks == Checks(before=most)
 
 
 def test_pairs_of_an_earlier_attempt_are_joined_again():
-    plan = a_plan_of("a", "b", against="main")
-    how = an_interleaved()
-
     def earlier(name):
         launched = in_turns(a_run(a_measured(name, *STEADY)), pairs(1.0, count=6), workload=name)
         return Earlier(
@@ -358,13 +320,10 @@ def test_pairs_of_an_earlier_attempt_are_joined_again():
             paired=launched.paired,
         )
 
-    (merged,) = merging.merge(
-        plan,
-        [
-            a_shard(WHOLE, unit, interleaved=how, earlier=(earlier(name),))
-            for unit, name in zip(plan.units, "ab", strict=True)
-        ],
-    ).values()
+    merged = merge(
+        *({"interleaved": an_interleaved(), "earlier": (earlier(name),)} for name in "ab"),
+        plan=PAIRED,
+    )
 
     (joined,) = merged.earlier
     assert sorted(paired.workload for paired in joined.paired) == ["a", "b"]

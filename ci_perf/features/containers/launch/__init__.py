@@ -16,7 +16,7 @@ from typing import TypeVar
 import msgspec
 
 from ci_perf.features.containers.launch import arguments, images, mounts, running, stale
-from ci_perf.features.containers.launch.arguments import GpuAccess, Gpus, Labels
+from ci_perf.features.containers.launch.arguments import GpuAccess
 from ci_perf.features.containers.launch.engine import Engine
 from ci_perf.features.containers.launch.mounts import OUT, Folders, Mount
 from ci_perf.launch import Interrupted, child_environment, local, never, run_task
@@ -95,7 +95,8 @@ class ContainerLauncher(Launcher):
         self._folder = folder
         self._say = say
         self._user = mounts.user(settings.engine)
-        self._labels = Labels(run=run, owner=stale.owner())
+        self._identity = run
+        self._owner = stale.owner()
         self._numbers = itertools.count(1)
         # Of each checkout that `setup` has changed, the copy that holds the change.
         self._copies: dict[Path, Path] = {}
@@ -221,16 +222,18 @@ class ContainerLauncher(Launcher):
         slot: Slot | None = None,
     ) -> Finished:
         settings = self._settings
-        name = f"ci-perf-{self._labels.run}-{next(self._numbers)}"
+        name = f"ci-perf-{self._identity}-{next(self._numbers)}"
         create = arguments.create(
             settings.engine.name,
             name=name,
             image=spec.image.config,
             command=spec.command,
-            labels=self._labels,
+            run=self._identity,
+            owner=self._owner,
             user=self._user,
             limits=settings.limits,
-            gpus=Gpus(devices=spec.gpus, access=settings.gpu_access),
+            gpus=spec.gpus,
+            gpu_access=settings.gpu_access,
             mounts=spec.mounts,
             hidden=spec.hidden,
             environment=spec.environment,

@@ -4,7 +4,6 @@ docs/containers.md gives the reason for each; tests look at each from the inside
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -27,22 +26,19 @@ OWNER_LABEL = "dev.ci_perf.owner"
 # How a host names the driver of its GPUs; the second is Windows' own.
 _DRIVERS = (Path("/dev/nvidiactl"), Path("/dev/dxg"))
 ALL = ("all",)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Labels:
-    """Whose container it is: the run, and the process that will remove it."""
-
-    run: str
-    owner: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gpus:
-    """The GPUs of a container, by UUID or number; "all" is all of them; empty is none."""
-
-    devices: tuple[str, ...] = ()
-    access: GpuAccess = "gpus"
+# None is the host's.
+_ENVIRONMENT = {
+    "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
+    "HF_DATASETS_OFFLINE": "1",
+    "HF_HUB_DISABLE_TELEMETRY": "1",
+    "HOME": "/tmp",  # noqa: S108  a file system of its own
+    "LC_ALL": "C.UTF-8",
+    "LOGNAME": USER,
+    "NCCL_SOCKET_IFNAME": "lo",
+    "NVIDIA_DRIVER_CAPABILITIES": "compute,utility",
+    "PYTHONDONTWRITEBYTECODE": "1",
+    "USER": USER,
+}
 
 
 def visible_gpus(device: str, environment: Mapping[str, str]) -> tuple[str, ...]:
@@ -76,38 +72,44 @@ def create(
     name: str,
     image: str,
     command: Sequence[str],
-    labels: Labels,
+    run: str,
+    owner: str,
     user: User,
     limits: Container,
-    gpus: Gpus,
     mounts: Sequence[Mount],
-    hidden: Sequence[str] = (),
     environment: Mapping[str, str],
     workdir: str,
+    gpus: Sequence[str] = (),
+    gpu_access: GpuAccess = "gpus",
+    hidden: Sequence[str] = (),
     ulimits: Sequence[str] = (),
 ) -> list[str]:
-    """Spell the arguments of `create`. `command` begins with the program. Raises CiPerfError."""
+    """Spell the arguments of `create`. `command` begins with the program.
+
+    It is labelled by its `run`, and by its `owner`, the process that will remove it. `gpus` are
+    UUIDs or numbers; "all" is all of them. Raises CiPerfError.
+    """
     program, *rest = command
+    # Where the engine gives GPUs, the runtime of NVIDIA must not give others: images of CUDA ask
+    # for all of them. With --gpus it is the engine that says which.
+    seen = {} if gpus and gpu_access == "gpus" else {"NVIDIA_VISIBLE_DEVICES": "void"}
+    variables = {**_ENVIRONMENT, NAME_VARIABLE: name, **seen, **environment}
     return [
         # A health check of the image would run beside what is timed.
         *("create", "--name", name, "--pull", "never", "--init", "--no-healthcheck"),
-        *("--label", f"{RUN_LABEL}={labels.run}", "--label", f"{OWNER_LABEL}={labels.owner}"),
+        *("--label", f"{RUN_LABEL}={run}", "--label", f"{OWNER_LABEL}={owner}"),
         *_close_all(engine, limits),
         *_size(limits),
         *_user(user),
         *_ulimits(engine, ulimits),
-        *_gpus(gpus),
+        *_gpus(gpus, gpu_access),
         *(part for mount in mounts for part in _mount(mount)),
         *(
             part
             for folder in hidden
             for part in ("--tmpfs", f"{folder}:ro,{_empty(engine, '4k', 0o555)}")
         ),
-        *(
-            part
-            for key, value in sorted(_environment(environment, name, gpus).items())
-            for part in ("--env", f"{key}={value}")
-        ),
+        *(part for key, value in sorted(variables.items()) for part in ("--env", f"{key}={value}")),
         *("--workdir", workdir, "--entrypoint", program, image, *rest),
     ]
 
@@ -151,15 +153,15 @@ def _ulimits(engine: EngineName, ulimits: Sequence[str]) -> list[str]:
     return [part for limit in (*ours, *ulimits) for part in ("--ulimit", limit)]
 
 
-def _gpus(gpus: Gpus) -> list[str]:
-    if not gpus.devices:
+def _gpus(gpus: Sequence[str], access: GpuAccess) -> list[str]:
+    if not gpus:
         return []
-    if gpus.access == "cdi":
-        return [part for gpu in gpus.devices for part in ("--device", f"nvidia.com/gpu={gpu}")]
-    if gpus.devices == ("all",):
+    if access == "cdi":
+        return [part for gpu in gpus for part in ("--device", f"nvidia.com/gpu={gpu}")]
+    if tuple(gpus) == ALL:
         return ["--gpus", "all"]
     # The quotes are docker's: without them it takes what follows a comma for another setting.
-    return ["--gpus", f'"device={",".join(gpus.devices)}"']
+    return ["--gpus", f'"device={",".join(gpus)}"']
 
 
 def _empty(engine: EngineName, size: str, mode: int) -> str:
@@ -178,26 +180,3 @@ def _mount(mount: Mount) -> list[str]:
         )
     access = "" if mount.writable else ",readonly"
     return ["--mount", f"type=bind,src={source},dst={mount.target}{access}"]
-
-
-def _environment(given: Mapping[str, str], name: str, gpus: Gpus) -> dict[str, str]:
-    """Return all variables: none is the host's."""
-    # Where the engine gives GPUs, the runtime of NVIDIA must not give others: images of CUDA ask
-    # for all of them. With --gpus it is the engine that says which.
-    by_engine = gpus.devices and gpus.access == "gpus"
-    seen = {} if by_engine else {"NVIDIA_VISIBLE_DEVICES": "void"}
-    return {
-        "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
-        "HF_DATASETS_OFFLINE": "1",
-        "HF_HUB_DISABLE_TELEMETRY": "1",
-        "HOME": "/tmp",  # noqa: S108  a file system of its own
-        "LC_ALL": "C.UTF-8",
-        "LOGNAME": USER,
-        "NCCL_SOCKET_IFNAME": "lo",
-        "NVIDIA_DRIVER_CAPABILITIES": "compute,utility",
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "USER": USER,
-        NAME_VARIABLE: name,
-        **seen,
-        **given,
-    }

@@ -16,8 +16,9 @@ from types import CodeType
 from typing import Final
 
 from ci_perf.features.explain.model import MOST_CALLEES, AuthorFunction, Callee, FunctionUse
-from ci_perf.features.explain.worker.origins import AuthorCode, is_part, shown
+from ci_perf.features.explain.worker.origins import AuthorCode, is_part
 from ci_perf.measuring import module_files
+from ci_perf.system.linux import short
 
 _BUILTIN: Final = re.compile(
     r"<(?:built-in (?:method|function) )?(?:builtins\.)?(?P<name>[\w.]+)(?: of .*)?>"
@@ -176,13 +177,13 @@ def _name(its: CodeType | str, code: AuthorCode, modules: dict[str, str]) -> Nam
         if parts is None:
             return ""
         method = f"{parts['owner']}.{parts['method']}" if parts["method"] else parts["name"]
-        return shown(method.removeprefix("builtins."))
+        return short(method.removeprefix("builtins."))
     if function := code.function_around(its):
         return function
     module = modules.get(its.co_filename, "")
     if its.co_filename.startswith("<frozen "):
         module = its.co_filename[len("<frozen ") : -1]
-    return shown(f"{module}.{its.co_qualname.removesuffix('.__init__')}") if module else ""
+    return short(f"{module}.{its.co_qualname.removesuffix('.__init__')}") if module else ""
 
 
 def _is_torch(name: str) -> bool:

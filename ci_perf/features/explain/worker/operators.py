@@ -13,8 +13,9 @@ from typing import Any, Final, NamedTuple
 
 from ci_perf.features.explain.model import AuthorFunction
 from ci_perf.features.explain.worker.functions import quartile
-from ci_perf.features.explain.worker.origins import AuthorCode, Origins, shown
+from ci_perf.features.explain.worker.origins import AuthorCode, Origins
 from ci_perf.measuring import dispatch
+from ci_perf.system.linux import short
 
 # What torch's own profiler hooks dispatch: `record_function` around each step of an optimiser.
 _NOT_COUNTED: Final = "profiler::"
@@ -180,7 +181,7 @@ def _read_operation(
     if name in _BY_POSITION:
         args = [arg for arg in args if not isinstance(arg, int)]
     text = describe_arguments(args, kwargs)
-    return Operation(name, _digest(text), shown(text), is_backward, function, line)
+    return Operation(name, _digest(text), short(text), is_backward, function, line)
 
 
 @functools.lru_cache(maxsize=10_000)
@@ -191,7 +192,7 @@ def _digest(text: str) -> str:
 def operator_name(func: Any) -> str:  # noqa: ANN401  torch is untyped
     """Return an operator's name with its namespace, without its overload."""
     schema = getattr(func, "_schema", None)
-    return shown(str(schema.name) if schema is not None else str(func))
+    return short(str(schema.name) if schema is not None else str(func))
 
 
 def describe_arguments(args: Sequence[object], kwargs: dict[str, object]) -> str:

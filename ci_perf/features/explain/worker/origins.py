@@ -10,21 +10,16 @@ import threading
 from types import CodeType, FrameType
 from typing import Any, Final
 
-from ci_perf.features.explain.model import NAME_CHARS, PATH_CHARS, AuthorFunction
+from ci_perf.features.explain.model import PATH_CHARS, AuthorFunction
 from ci_perf.measuring.module_files import INSTALLED
 from ci_perf.measuring.places import Places
 from ci_perf.model.base import LARGEST
+from ci_perf.system.linux import short
 
 # They belong to the function around them, whose own code they are from Python 3.12 on.
 _WITHIN: Final = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"})
 _PARTS: Final = re.compile(r"(\.<locals>\.<(listcomp|setcomp|dictcomp|genexpr)>)+$")
 _Place = tuple[AuthorFunction | None, int]
-
-
-def shown(text: str) -> str:
-    """Return a text of the program as one that a file can hold: valid, and not long."""
-    whole = text.encode(errors="replace").decode()
-    return whole if len(whole) <= NAME_CHARS else whole[: NAME_CHARS - 1] + "…"
 
 
 class AuthorCode:
@@ -51,7 +46,7 @@ class AuthorCode:
         file = self._find_file(code) if is_part(code) else None
         if not file:
             return self.function(code)
-        return self._by_name.get((shown(file), shown(_PARTS.sub("", code.co_qualname))))
+        return self._by_name.get((short(file), short(_PARTS.sub("", code.co_qualname))))
 
     def caller(
         self, frame: FrameType | None, engine: CodeType | None
@@ -84,10 +79,10 @@ class AuthorCode:
             return None
         function = AuthorFunction(
             file=file,
-            function=shown(code.co_qualname),
+            function=short(code.co_qualname),
             line=min(max(code.co_firstlineno, 0), LARGEST),
         )
-        return self._by_name.setdefault((shown(file), function.function), function)
+        return self._by_name.setdefault((short(file), function.function), function)
 
 
 def is_part(code: CodeType | str) -> bool:

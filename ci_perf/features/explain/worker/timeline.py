@@ -25,7 +25,7 @@ from ci_perf.features.explain.model import (
     IdleReason,
     OperatorTimes,
 )
-from ci_perf.features.explain.worker.origins import shown
+from ci_perf.system.linux import short
 
 # `context.phase("data")` of a workload, and what torch writes around the next batch of a loader.
 _DATA_PHASE: Final = "data"
@@ -145,7 +145,7 @@ def _host_times(
     loaders = {each.name for each in events if each.name.startswith(_LOADER)}
     operators = [
         OperatorTimes(
-            operator=shown(each.key),
+            operator=short(each.key),
             calls=each.count / steps,
             host_s=max(each.self_cpu_time_total + host.driver_us[each.key], 0.0) * _US / steps,
             wait_s=host.wait_us[each.key] * _US / steps,
@@ -238,8 +238,8 @@ def _find_idle(work: Sequence[Any], busy: Cover, host: _Host, steps: int) -> tup
             DeviceIdle(
                 reason=reason,
                 idle_s=seconds,
-                operator=shown(operator),
-                call=shown(call),
+                operator=short(operator),
+                call=short(call),
             )
         )
     return tuple(sorted(idle, key=lambda each: (-each.idle_s, each.reason)))

@@ -7,7 +7,6 @@ import pytest
 
 from ci_perf.errors import CiPerfError
 from ci_perf.features.containers.launch import arguments
-from ci_perf.features.containers.launch.arguments import Gpus, Labels
 from ci_perf.features.containers.launch.mounts import Mount, User
 from ci_perf.model.container import Container
 
@@ -21,10 +20,10 @@ def create(engine="docker", **more):
         "name": "ci-perf-run-1",
         "image": "sha256:0",
         "command": ("python3", "-m", "worker"),
-        "labels": Labels(run="run", owner="owner"),
+        "run": "run",
+        "owner": "owner",
         "user": User(uid=10001, gid=10002),
         "limits": Container(),
-        "gpus": Gpus(),
         "mounts": (),
         "environment": {},
         "workdir": "/out",
@@ -87,20 +86,20 @@ def test_limits_of_processes_are_passed_on_and_podman_keeps_its_own():
 
 
 @pytest.mark.parametrize(
-    ("engine", "gpus", "flag", "said", "visible"),
+    ("engine", "gpus", "access", "flag", "said", "visible"),
     [
-        ("docker", Gpus(devices=UUIDS), "--gpus", ['"device=GPU-a,GPU-b"'], None),
-        ("docker", Gpus(devices=("all",)), "--gpus", ["all"], None),
-        ("docker", Gpus(devices=UUIDS, access="cdi"), "--device", CDI, "void"),
-        ("podman", Gpus(devices=UUIDS, access="cdi"), "--device", CDI, "void"),
-        ("docker", Gpus(), "--gpus", [], "void"),
-        ("podman", Gpus(access="cdi"), "--device", [], "void"),
+        ("docker", UUIDS, "gpus", "--gpus", ['"device=GPU-a,GPU-b"'], None),
+        ("docker", ("all",), "gpus", "--gpus", ["all"], None),
+        ("docker", UUIDS, "cdi", "--device", CDI, "void"),
+        ("podman", UUIDS, "cdi", "--device", CDI, "void"),
+        ("docker", (), "gpus", "--gpus", [], "void"),
+        ("podman", (), "cdi", "--device", [], "void"),
     ],
 )
 def test_gpus_are_named_as_the_engine_takes_them_and_no_runtime_gives_more(
-    engine, gpus, flag, said, visible
+    engine, gpus, access, flag, said, visible
 ):
-    words = create(engine, gpus=gpus)
+    words = create(engine, gpus=gpus, gpu_access=access)
 
     assert values(words, flag) == said
     assert variables(words).get("NVIDIA_VISIBLE_DEVICES") == visible
