@@ -44,7 +44,7 @@ def time_steps(folder: Path, *, records: bool) -> None:
     )
     for step in step_of:
         print(min(timeit.repeat(step, number=200, repeat=100)))
-    if recording is not None and "data.txt" not in recording.finish().files:
+    if recording is not None and "data.txt" not in recording.finish().paths:
         sys.exit("expected a record of data.txt, found none")
 
 

@@ -192,10 +192,10 @@ def accept(
 
 def __getattr__(name: str) -> "Any":  # noqa: ANN401  any function
     """Return what workload files import, or a function that a feature adds: `ci_perf.bisect`."""
-    if name in {"Context", "Workload"}:
-        from ci_perf import workload
+    from ci_perf.hooks import find_function, load
 
-        return getattr(workload, name)
-    from ci_perf.hooks import find_function
-
-    return find_function(name)
+    is_own = name in {"Context", "Workload"}
+    attribute = load(f"ci_perf.workload:{name}") if is_own else find_function(name)
+    # Kept, so that each later use costs a lookup: `record` is called in each step of a loop.
+    globals()[name] = attribute
+    return attribute

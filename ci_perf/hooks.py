@@ -112,7 +112,6 @@ def _join(tables: Iterable[Mapping[str, T]]) -> dict[str, T]:
     return {name: each for table in tables for name, each in table.items()}
 
 
-@functools.cache  # `ci_perf.record` of each step comes here
 def find_function(name: str) -> Any:  # noqa: ANN401  any function of the Python API
     """Return the function of the Python API that a feature adds. Raises AttributeError."""
     functions = _join(feature.functions for feature in find_features().values())

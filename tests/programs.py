@@ -10,8 +10,7 @@ def a_program(workload="bert", **more):
     plain = Program(
         workload=workload,
         conditions="c" * 16,
-        files={"src/net.py": "a" * 40, "data/labels.json": "b" * 40},
-        code=("src/net.py",),
+        paths={"src/net.py": f"code {'a' * 40}", "data/labels.json": f"file {'b' * 40}"},
     )
     return msgspec.structs.replace(plain, **more)
 

@@ -152,7 +152,6 @@ def a_gpu_evidence(**more):
         readings=5,
         utilization=Span(low=0.9, mean=0.95, high=1.0),
         sm_clock_mhz=Span(low=1980.0, mean=1980.0, high=1980.0),
-        memory_clock_mhz=None,
         temperature_c=None,
         power_w=Span(low=480.0, mean=500.0, high=520.0),
         power_limit_w=700.0,
@@ -176,7 +175,6 @@ def an_evidence(*gpus, trouble="", **host):
         cpu_s=1.0,
         cpu_pressure=0.0,
         memory_pressure=0.0,
-        involuntary_switches=0,
         throttled_s=0.0,
     )
     return Evidence(

@@ -43,12 +43,6 @@ _OPTIONS = (
     ),
     click.option("--check", is_flag=True, help="Make a check run on the commit, too."),
     click.option(
-        "--summary/--no-summary",
-        default=True,
-        show_default=True,
-        help="Put the whole report on the page of the run.",
-    ),
-    click.option(
         "--skip-if-unchanged",
         is_flag=True,
         help="Write the first comment only if a row has changed. An existing comment is updated.",
@@ -70,7 +64,6 @@ _OPTIONS = (
         callback=_https,
         help="Link to this page of `ci-perf history`.",
     ),
-    options.workloads,
     options.baselines,
 )
 
@@ -176,6 +169,7 @@ def _warn(text: str, *, is_on_github: bool) -> None:
 @options.artifacts
 @options.workflow
 @click.option("--suite", metavar="NAME", help="Refuse a run of any other suite.")
+@options.workloads
 @publish_options
 def rejudge_command(
     *,
@@ -183,6 +177,7 @@ def rejudge_command(
     artifact: tuple[str, ...],
     workflow: str,
     suite: str | None,
+    workloads: Path,
     require_report: bool,
     **options_given: Any,  # noqa: ANN401  the fields of PublishOptions
 ) -> int:
@@ -200,7 +195,7 @@ def rejudge_command(
         console.say("nothing to report: no open pull request has the measured commit at its head")
         return ExitCode.OK
     judged_by = JudgeOptions(
-        baselines=shown.baselines, workloads=shown.workloads, suite=suite, notify=console.say
+        baselines=shown.baselines, workloads=workloads, suite=suite, notify=console.say
     )
     judged = rejudge.judge(measured, artifact, judged_by, key=shown.key)
     return show(judged, shown, require_report=require_report, measured=measured)

@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import os
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -21,9 +20,7 @@ from ci_perf.session import Listener
 
 def open_listener() -> Listener:
     """Return what shows on stderr that a run goes on."""
-    obeyed = functools.partial(click.echo, err=True)  # whatever its runner is given on stderr
-    is_on_github = os.environ.get("GITHUB_ACTIONS") == "true"
-    return progress.listener(sys.stderr, say=console.say, command=obeyed if is_on_github else None)
+    return progress.listener(sys.stderr, say=console.say)
 
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
@@ -14,9 +14,7 @@ MAX_CHARS = 65_535
 _MAX_TITLE_CHARS = 255
 _MAX_MESSAGE_BYTES = 64_000
 _TRIES = 3
-_MAX_ANNOTATIONS = 50  # per request; what comes later is appended
-
-Level = Literal["notice", "warning", "failure"]
+_MAX_ANNOTATIONS = 50  # of one request
 
 
 class Conclusion(Enum):
@@ -32,10 +30,9 @@ class Annotation:
     """A finding, shown beside a file that the pull request changes. Plain text."""
 
     path: str
-    level: Level
     title: str
     message: str
-    line: int = 1
+    line: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,13 +62,7 @@ def put_check(client: Client, sha: str, check: CheckRun) -> str:
     """Report `check` on the commit `sha`; return where it can be seen. Raises GithubError."""
     made = _begin(client, sha, check)
     path = f"/check-runs/{made.id}"
-    annotations = [_annotation(annotation) for annotation in check.annotations]
-    try:
-        while len(annotations) > _MAX_ANNOTATIONS:
-            batch, annotations = annotations[:_MAX_ANNOTATIONS], annotations[_MAX_ANNOTATIONS:]
-            client.change(path, {"output": _output(check, batch)}, what=_what(check))
-    finally:
-        client.change(path, _build_completed(check, annotations), what=_what(check))
+    client.change(path, _build_completed(check), what=_what(check))
     return made.html_url or ""
 
 
@@ -118,17 +109,16 @@ def _find(client: Client, sha: str, check: CheckRun) -> Resource | None:
     return None
 
 
-def _build_completed(check: CheckRun, annotations: list[dict[str, Any]]) -> dict[str, Any]:
+def _build_completed(check: CheckRun) -> dict[str, Any]:
     return {
         "status": "completed",
         "conclusion": check.conclusion.value,
-        "output": _output(check, annotations),
+        "output": {
+            "title": check.title[:_MAX_TITLE_CHARS],
+            "summary": check.summary[:MAX_CHARS],
+            "annotations": list(map(_annotation, check.annotations[:_MAX_ANNOTATIONS])),
+        },
     }
-
-
-def _output(check: CheckRun, annotations: list[dict[str, Any]]) -> dict[str, Any]:
-    output = {"title": check.title[:_MAX_TITLE_CHARS], "summary": check.summary[:MAX_CHARS]}
-    return output | ({"annotations": annotations} if annotations else {})
 
 
 def _annotation(annotation: Annotation) -> dict[str, Any]:
@@ -136,7 +126,7 @@ def _annotation(annotation: Annotation) -> dict[str, Any]:
         "path": annotation.path,
         "start_line": annotation.line,
         "end_line": annotation.line,
-        "annotation_level": annotation.level,
+        "annotation_level": "warning",
         "title": annotation.title[:_MAX_TITLE_CHARS],
         "message": annotation.message.encode()[:_MAX_MESSAGE_BYTES].decode(errors="ignore"),
     }

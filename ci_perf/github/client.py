@@ -193,17 +193,24 @@ class Client:
                 raise
 
     def query(self, document: str, kind: type[T], *, what: str, **variables: object) -> T:
-        """Send a GraphQL query or mutation, once."""
-        asked = {"query": document, "variables": dict(variables)}
-        with _convert_errors(what):
-            _, data = self._requester.requestJsonAndCheck(
-                "POST", self._requester.graphql_url, input=asked
-            )
+        """Send a GraphQL query, or a mutation, which is sent once: an answer may be lost."""
+        asked: dict[str, Any] = {"query": document, "variables": dict(variables)}
+        try:
+            data = self._post_query(asked, what)
+        except GithubError as error:
+            if not error.is_unanswered or "mutation" in document:
+                raise
+            data = self._post_query(asked, what)
         answer = _convert(data, _GraphqlAnswer, what)
         if answer.errors:
             said = _message({"message": answer.errors[0].get("message")})
             raise GithubError(f"{what}: GitHub refused the query ({said})")
         return _convert(answer.data, kind, what)
+
+    def _post_query(self, asked: dict[str, Any], what: str) -> object:
+        url = self._requester.graphql_url
+        with _convert_errors(what):
+            return self._requester.requestJsonAndCheck("POST", url, input=asked)[1]
 
     def download(self, path: str, *, what: str, max_bytes: int) -> bytes:
         """Fetch a file that GitHub keeps on another host. Raises InvalidFileError: too large."""

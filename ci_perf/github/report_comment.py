@@ -12,7 +12,6 @@ from enum import Enum
 import msgspec
 
 from ci_perf.errors import RefusedError
-from ci_perf.github.answers import Account
 from ci_perf.github.client import Client, GithubError
 
 # GitHub's limit is 65,536, of characters or bytes depending on whom one asks.
@@ -129,13 +128,6 @@ class _Answer(msgspec.Struct):
     repository: _Repository
 
 
-class _Listed(msgspec.Struct):
-    id: int
-    html_url: str
-    body: str | None = None
-    user: Account | None = None
-
-
 def marker(key: str) -> str:
     """Return the first line of our comment. The key tells two comments of ours apart."""
     word = _NOT_A_KEY.sub("-", key)[:_MAX_KEY_CHARS].strip("-")
@@ -179,14 +171,8 @@ def find(client: Client, pull: int, key: str | None) -> list[Comment]:
     Without a key, those of every suite. A hidden comment is left alone: nobody would see what is
     written to it.
     """
-    try:
-        comments = _list_by_graphql(client, pull)
-    except GithubError as error:
-        if error.status in {401, 403, 429}:
-            raise
-        comments = _list_by_rest(client, pull)
     begin = f"{_OURS}v1 key=" if key is None else f"{marker(key)}\n"
-    mine = [comment for comment in comments if _unix(comment.body).startswith(begin)]
+    mine = [each for each in _list_own(client, pull) if _unix(each.body).startswith(begin)]
     return sorted(mine, key=lambda comment: comment.id)
 
 
@@ -233,7 +219,7 @@ def _send(client: Client, pull: int, key: str, mine: list[Comment], body: str) -
     return PostedComment(outcome=CommentOutcome.UPDATED, url=first.url)
 
 
-def _list_by_graphql(client: Client, pull: int) -> list[Comment]:
+def _list_own(client: Client, pull: int) -> list[Comment]:
     """List the comments of whoever holds the token: only GraphQL knows that for a job's token."""
     comments: list[Comment] = []
     after: str | None = None
@@ -256,16 +242,6 @@ def _list_by_graphql(client: Client, pull: int) -> list[Comment]:
         after = page.page_info.end_cursor
         if not page.page_info.has_next_page or after is None:
             return comments
-
-
-def _list_by_rest(client: Client, pull: int) -> list[Comment]:
-    """List the comments of bots, where there is no GraphQL: people may not speak for us."""
-    listed = client.pages(f"/issues/{pull}/comments", _Listed, what=_describe(pull))
-    return [
-        Comment(id=comment.id, url=comment.html_url, body=comment.body or "")
-        for comment in listed
-        if comment.user is not None and comment.user.type == "Bot"
-    ]
 
 
 def _describe(pull: int) -> str:

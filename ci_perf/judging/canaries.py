@@ -15,7 +15,7 @@ from ci_perf.model.suite import Limit, Limits
 from ci_perf.model.summary import Numbers, SessionNumbers, Subject
 from ci_perf.model.validity import Canary, Reason, Status
 
-CODE = "canary_moved"
+CODE = "machine_moved"
 # It moved, and as the suite has it, that silences nothing.
 CODE_WITHOUT_GATE = f"{CODE}_no_gate"
 _DATE = len("2026-11-21")

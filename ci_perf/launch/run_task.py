@@ -326,7 +326,6 @@ def evidence_from(report: monitoring.MonitorReport) -> Evidence:
         cpu_s=None,
         cpu_pressure=None,
         memory_pressure=None,
-        involuntary_switches=None,
         throttled_s=None,
     )
     return report.evidence() or Evidence(

@@ -153,33 +153,8 @@ class Stamp:
     event: TimingEvent | None = None
 
 
-class Device(Protocol):
-    """What the measuring loop needs from a device."""
-
-    def time_block(self, step: Step, count: int) -> Block:
-        """Run `count` steps (at least one) back to back, then wait for the device once."""
-
-    def synchronize(self) -> None:
-        """Wait until everything that was queued is done."""
-
-    def stamp(self) -> Stamp:
-        """Mark this moment, without waiting for the device."""
-
-    def between(self, begin: Stamp, end: Stamp) -> tuple[float, float | None]:
-        """Return seconds on the host, and on the device where there is one.
-
-        Both stamps must lie before the latest `synchronize`.
-        """
-
-    def reset_peaks(self) -> None:
-        """Forget earlier peaks and failures of the device's memory."""
-
-    def memory(self) -> tuple[DeviceMemory, ...]:
-        """Return what happened on each card since `reset_peaks`; empty where there is none."""
-
-
-class CpuDevice:
-    """Steps have finished when they return; there is no device memory to read."""
+class Device:
+    """What the measuring loop needs from a device: here a CPU, whose steps end when they return."""
 
     def __init__(
         self, clock: Clock = time.perf_counter_ns, cpu_clock: CpuClock = cpu_time_ns
@@ -188,7 +163,7 @@ class CpuDevice:
         self._cpu_clock = cpu_clock
 
     def time_block(self, step: Step, count: int) -> Block:
-        """See Device."""
+        """Run `count` steps (at least one) back to back, then wait for the device once."""
         clock = self._clock
         cpu_begin = self._cpu_clock()
         moments = [clock()]
@@ -207,25 +182,28 @@ class CpuDevice:
         )
 
     def synchronize(self) -> None:
-        """See Device: there is nothing to wait for."""
+        """Wait until everything that was queued is done."""
 
     def stamp(self) -> Stamp:
-        """See Device."""
+        """Mark this moment, without waiting for the device."""
         return Stamp(self._clock())
 
-    def between(self, begin: Stamp, end: Stamp) -> tuple[float, None]:
-        """See Device."""
+    def between(self, begin: Stamp, end: Stamp) -> tuple[float, float | None]:
+        """Return seconds on the host, and on the device where there is one.
+
+        Both stamps must lie before the latest `synchronize`.
+        """
         return (end.host_ns - begin.host_ns) / 1e9, None
 
     def reset_peaks(self) -> None:
-        """See Device."""
+        """Forget earlier peaks and failures of the device's memory."""
 
     def memory(self) -> tuple[DeviceMemory, ...]:
-        """See Device."""
+        """Return what happened on each card since `reset_peaks`; empty where there is none."""
         return ()
 
 
-class ReportedSteps(CpuDevice):
+class ReportedSteps(Device):
     """A CPU on which a step is as long as the program that it runs has reported, where it has."""
 
     def __init__(self, reported_s: Callable[[], Sequence[float]]) -> None:
@@ -246,7 +224,7 @@ class ReportedSteps(CpuDevice):
         return Block(step_s=statistics.median(reported), steps_s=tuple(reported), cpu_s=block.cpu_s)
 
 
-class CudaDevice:
+class CudaDevice(Device):
     """Steps only queue their work: events between them tell when the device got there.
 
     Where one process serves several cards (DataParallel), `index` is the first of them: it is
@@ -259,10 +237,10 @@ class CudaDevice:
     def __init__(
         self, cuda: Cuda, index: int, clock: Clock = time.perf_counter_ns, *, cards: int = 1
     ) -> None:
+        super().__init__(clock)
         self._cuda = cuda
         self._index = index
         self._cards = range(index, index + cards)
-        self._clock = clock
         self._events: list[TimingEvent] = []
 
     def time_block(self, step: Step, count: int) -> Block:
@@ -346,7 +324,7 @@ class CudaDevice:
 def open_device(name: str, cards: int = 1) -> Device:
     """Return the device called `name` ("cpu", "cuda:0"), the first of so many `cards`."""
     if name == "cpu":
-        return CpuDevice()
+        return Device()
     if not name.startswith("cuda"):
         raise ValueError(
             f"device {name!r}: expected 'cpu' or 'cuda:N'. How to wait for any other device is "

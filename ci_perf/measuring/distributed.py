@@ -27,68 +27,45 @@ class Synchronised(Protocol):
         """Wait until the device has finished what it was asked for."""
 
 
-class Group(Protocol):
-    """All ranks of a workload, seen from one of them.
+class Group:
+    """All ranks of a workload, seen from one of them: here the only one, which always agrees.
 
-    What they agree on goes over the host, by connections of our own: nothing is queued on a GPU,
+    What ranks agree on goes over the host, by connections of our own: nothing is queued on a GPU,
     and nothing mixes with what the workload sends.
     """
 
-    rank: int
-    world_size: int
+    rank: int = 0
+    world_size: int = 1
 
     def maximum(self, value: float) -> float:
         """Return the largest `value` of all ranks, the same in each of them."""
+        return max(self.gather(value))
 
     def gather(self, value: float) -> tuple[float, ...]:
         """Return the `value` of every rank, in their order."""
+        return (value,)
 
     def barrier(self) -> None:
         """Wait until every rank is here."""
 
     def describe(self, skew: float | None) -> Ranks | None:
         """Say what the ranks found; `skew` is that of `arrival_skew`. `None` for one process."""
+        del skew
+        return None
 
     def leave(self) -> None:
         """End the connections to the other ranks."""
 
 
-class Solo:
-    """A process of its own: it always agrees with itself."""
-
-    rank = 0
-    world_size = 1
-
-    def maximum(self, value: float) -> float:
-        """See Group."""
-        return value
-
-    def gather(self, value: float) -> tuple[float, ...]:
-        """See Group."""
-        return (value,)
-
-    def barrier(self) -> None:
-        """See Group."""
-
-    def describe(self, skew: float | None) -> None:
-        """See Group."""
-
-    def leave(self) -> None:
-        """See Group."""
-
-
-class _Joined:
+class _Joined(Group):
     """One of the ranks that torchrun started."""
 
     def __init__(self, distributed: Any, agreeing: Any, backend: str) -> None:  # noqa: ANN401  untyped
         self._distributed = distributed
         self._agreeing = agreeing
         self._backend = backend
-        self.rank: int = distributed.get_rank()
-        self.world_size: int = distributed.get_world_size()
-
-    def maximum(self, value: float) -> float:
-        return max(self.gather(value))
+        self.rank = distributed.get_rank()
+        self.world_size = distributed.get_world_size()
 
     def gather(self, value: float) -> tuple[float, ...]:
         import torch

@@ -51,7 +51,6 @@ def _state(gpu: Gpu, utilization: float | None) -> GpuState:
         ecc_errors=counters.ecc_errors,
         rows_broken=facts.rows_broken,
         mig=facts.mig,
-        persistence=facts.persistence,
         power_limit_w=facts.power_limit_w,
         power_default_w=facts.power_default_w,
         pcie_width=readings.pcie_width,

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
-from ci_perf.measuring import memory, turn_client
+from ci_perf.measuring import memory
 from ci_perf.measuring.device import Device
 from ci_perf.measuring.distributed import Group
 from ci_perf.measuring.turn_client import TurnTaker
@@ -31,7 +31,7 @@ class Stopwatch:
         self.seconds: dict[Phase, float] = {}
         # What had been opened when things went wrong.
         self.device: Device | None = None
-        self.turn_taker: TurnTaker = turn_client.Alone()
+        self.turn_taker = TurnTaker()
 
     @contextlib.contextmanager
     def phase(self, phase: Phase) -> Iterator[None]:

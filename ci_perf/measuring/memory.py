@@ -42,11 +42,7 @@ def read_peaks(here: Device, step: Step, steps: int, group: Group) -> Memory:
     here.reset_peaks()
     here.time_block(step, steps)
     cards = [card for memory in here.memory() for card in _read_every_rank(memory, group)]
-    return msgspec.structs.replace(
-        host_peak(group),
-        device=highest(cards),
-        cards=tuple(cards) if len(cards) > 1 else (),
-    )
+    return msgspec.structs.replace(host_peak(group), device=highest(cards))
 
 
 def host_peak(group: Group) -> Memory:

@@ -64,6 +64,8 @@ _real_folder = functools.cache(os.path.realpath)
 
 
 def in_words(modules: list[tuple[str, Path]]) -> str:
-    """Name the first of some modules, with their files."""
-    shown = ", ".join(f"{name} ({path})" for name, path in modules[:_SHOWN])
-    return shown + (f" and {len(modules) - _SHOWN} more" if len(modules) > _SHOWN else "")
+    """Name the first of some modules, and the file of the very first."""
+    names = [name for name, _ in modules[:_SHOWN]]
+    names[0] = f"{names[0]} ({modules[0][1]})"
+    more = f" and {len(modules) - _SHOWN} more" if len(modules) > _SHOWN else ""
+    return ", ".join(names) + more

@@ -25,7 +25,7 @@ from ci_perf.measuring import (
     turn_client,
     user_code,
 )
-from ci_perf.measuring.device import CpuDevice, Device, ReportedSteps
+from ci_perf.measuring.device import CudaDevice, Device, ReportedSteps
 from ci_perf.measuring.device_work import record_device_work
 from ci_perf.measuring.distributed import Group
 from ci_perf.measuring.generated_kernels import read_generated
@@ -158,7 +158,7 @@ def _wrap_device(here: Device, workload: Workload) -> Device:
     """Return the device, by whose steps are what the workload reports where it does."""
     if workload.reported_s is None:
         return here
-    if not isinstance(here, CpuDevice):
+    if isinstance(here, CudaDevice):
         raise UsageError("reported_s: expected --device cpu, found another device")
     return ReportedSteps(workload.reported_s)
 
@@ -166,7 +166,7 @@ def _wrap_device(here: Device, workload: Workload) -> Device:
 def _join(todo: Task) -> tuple[Group, str]:
     """Join the other ranks, where there are some, and name the device of this one."""
     if todo.workload.launch != "torchrun":
-        return distributed.Solo(), todo.device
+        return Group(), todo.device
     name = distributed.device_of_rank(todo.device, distributed.local_rank())
     group = distributed.join(name, timeout_s=todo.workload.protocol.timeout_s)
     return group, name

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 
 from ci_perf.measuring.device import CudaDevice, Device, Step, count_tasks
-from ci_perf.measuring.turn_client import Alone, TurnTaker
+from ci_perf.measuring.turn_client import TurnTaker
 from ci_perf.model.base import Statistic
 from ci_perf.model.process import Quantiles, Stop, Timed, Warmup
 from ci_perf.model.suite import Protocol
@@ -39,7 +39,7 @@ _MOST_STEPS = 10_000
 # Of one process. Blocks are this many only where `block_min_s` is next to nothing.
 _MOST_BLOCKS = 10_000
 
-_ALONE = Alone()
+_ALONE = TurnTaker()
 
 # At 2 GHz half a millisecond: long against an event, short enough not to be noticed.
 _TRIAL_CYCLES = 1_000_000

@@ -11,7 +11,6 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol
 
 from ci_perf.model.process import Stop
 from ci_perf.model.task import (
@@ -31,15 +30,21 @@ Clock = Callable[[], float]
 _LOOK_S = 0.01
 
 
-class TurnTaker(Protocol):
-    """When a process may run, and for how long it has."""
+class TurnTaker:
+    """When a process may run, and for how long it has: without a partner, always.
 
-    @property
-    def is_shared(self) -> bool:
-        """Whether a partner uses the machine, and its caches, between two turns."""
+    ``is_shared`` says that a partner uses the machine, and its caches, between two turns.
+    """
+
+    is_shared = False
+
+    def __init__(self, clock: Clock = time.perf_counter) -> None:
+        self._clock = clock
+        self._waited_s = 0.0
 
     def clock(self) -> float:
         """Return seconds; they do not pass while the process waits for its turn."""
+        return self._clock() - self._waited_s
 
     def take_for_import(self) -> None:
         """Wait until code may be imported: beside others, as nothing is timed."""
@@ -54,42 +59,19 @@ class TurnTaker(Protocol):
         enough, so that every block of one has a block of the other beside it, or until one of them
         has timed for as long as it may.
         """
-
-
-class Alone:
-    """A process without a partner: it need not wait, and stops when it has enough."""
-
-    is_shared = False
-
-    def __init__(self, clock: Clock = time.perf_counter) -> None:
-        self.clock = clock
-
-    def take_for_import(self) -> None:
-        """See TurnTaker."""
-
-    def take(self) -> None:
-        """See TurnTaker."""
-
-    def take_for_block(self, stopped: Stop | None) -> bool:
-        """See TurnTaker."""
         return stopped is None
 
 
-class Shared:
+class Shared(TurnTaker):
     """A process with a partner. When the parent grants no more turns, the process goes on alone."""
 
     is_shared = True
 
     def __init__(self, folder: Path, clock: Clock = time.perf_counter) -> None:
         """Open the pipes in `folder`. Raises OSError when they are not there."""
-        self._clock = clock
-        self._waited_s = 0.0
+        super().__init__(clock)
         self._asked = os.open(folder / TURN_REQUESTS, os.O_WRONLY)
         self._granted = os.open(folder / TURN_ANSWERS, os.O_RDONLY)
-
-    def clock(self) -> float:
-        """See TurnTaker."""
-        return self._clock() - self._waited_s
 
     def take_for_import(self) -> None:
         """See TurnTaker."""
@@ -139,19 +121,14 @@ class Ahead(Shared):
         return stopped is None
 
 
-class Rank(Alone):
+class Rank(TurnTaker):
     """One of several ranks: it imports beside others, and waits once, for the turn of its agent."""
 
     def __init__(self, folder: Path, rank: int, clock: Clock = time.perf_counter) -> None:
         """`folder` is that of the launch."""
-        self._clock = clock
+        super().__init__(clock)
         self._imported = folder / name_rank_file(IMPORTED, rank)
         self._turn = folder / RANKS_TURN
-        self._waited_s = 0.0
-
-    def clock(self) -> float:
-        """See TurnTaker."""
-        return self._clock() - self._waited_s
 
     def take(self) -> None:
         """See TurnTaker."""
@@ -189,7 +166,7 @@ class RanksAgent:
 def open_turn_taker(todo: Task, folder: Path) -> TurnTaker:
     """Return the turns that a task grants; `folder` is that of the launch. Raises OSError."""
     if not todo.turns:
-        return Alone()
+        return TurnTaker()
     if todo.workload.launch == "torchrun":
         return Rank(folder, int(os.environ["RANK"]))
     return (Ahead if todo.imports_ahead else Shared)(Path(todo.turns))

@@ -22,13 +22,6 @@ _UNKNOWN = re.compile(r"Object contains unknown field `(?P<name>[^`]*)`")
 _MISSING = re.compile(r"Object missing required field `(?P<name>[^`]*)`")
 _PATTERN = re.compile(r"`str` matching regex (?P<spelled>'.*')", re.DOTALL)
 _NO_CHOICE = re.compile(r"Invalid (enum )?value (?P<found>.+)", re.DOTALL)
-# Keys that files of before may have, and what says the same now.
-_GONE = {
-    "margin": "a metric has one `limit`, the loss that must not pass unseen: limit = 0.02",
-    "preset": "a metric has one `limit` and no preset: limits.step_time_s.limit = 0.02",
-    "relative": "a share is spelled limit = 0.02",
-    "absolute": 'a size is spelled limit = "8 MiB", and with a share limit = [0.02, "8 MiB"]',
-}
 # A step of msgspec's path; "[...]" stands for some key of a mapping.
 _STEP = re.compile(r"\.([A-Za-z0-9_]+)|\[(\d+)\]|(\[\.\.\.\])")
 _PLAIN = re.compile(r"[A-Za-z0-9_.=+-]+")
@@ -177,8 +170,6 @@ def _explain(error: msgspec.ValidationError, data: object, kind: type[msgspec.St
 
 def _key_meant(word: str, kind: type[msgspec.Struct], steps: list[Step] | None) -> str:
     """Name the nearest key of the table that `steps` lead to, or all of this table."""
-    if word in _GONE:
-        return _GONE[word]
     everywhere = _field_names(kind)
     own = everywhere if steps is None else _keys(kind, steps)
     is_of_another_table = word in everywhere and not _nearest(word, own)

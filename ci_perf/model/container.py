@@ -19,6 +19,7 @@ _SIZE = r"^[1-9][0-9]{0,6}[kmg](?!\n)$"
 _SIZE_OR_EMPTY = r"^([1-9][0-9]{0,6}[kmg])?(?!\n)$"
 Size = Annotated[str, msgspec.Meta(max_length=10, pattern=_SIZE)]
 SizeOrEmpty = Annotated[str, msgspec.Meta(max_length=10, pattern=_SIZE_OR_EMPTY)]
+Pids = Annotated[int, msgspec.Meta(ge=16, le=4_194_304)]
 # What a pattern asks for, for people: nobody reads the pattern itself.
 IN_WORDS: Mapping[str, str] = {
     _SIZE: "a size such as 32g or 512m",
@@ -41,7 +42,7 @@ class Container(Struct, frozen=True, kw_only=True):
     memory: SizeOrEmpty = ""
     shm_size: Size = "8g"
     tmp_size: Size = "8g"
-    pids: Annotated[int, msgspec.Meta(ge=16, le=4_194_304)] = 4096
+    pids: Pids = 4096
     cpus: CpuList = ""
 
 

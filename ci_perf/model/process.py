@@ -123,15 +123,13 @@ class Memory(Struct, frozen=True, kw_only=True):
     the processes below it had beside that while it was timed: 0 without any, `None` where nobody
     could see them. ``below_by`` says how they were added up: by their share of the pages that they
     share with each other ("pss"), or by their resident sets ("rss").
-    ``device`` is ``None`` on a CPU: absent is not zero. ``cards`` has each card, where there are
-    several: by rank, or in the order in which one process (DataParallel) counts them.
+    ``device`` is ``None`` on a CPU: absent is not zero.
     """
 
     host_rss_peak_bytes: AtLeastOne
     below_bytes: Bytes | None = 0
     below_by: Literal["", "pss", "rss"] = ""
     device: DeviceMemory | None
-    cards: tuple[DeviceMemory, ...] = ()
 
 
 class CompileCounts(Struct, frozen=True, kw_only=True):

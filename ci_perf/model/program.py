@@ -10,7 +10,13 @@ from ci_perf.model.base import SCHEMA_VERSION, Count, Name, Scalar, Struct, Suit
 
 # Git's name of a file's contents: the SHA-1 of "blob LENGTH\0" and the bytes.
 Blob = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{40}(?!\n)$")]
-BlobOrEmpty = Annotated[str, msgspec.Meta(pattern="^([0-9a-f]{40})?(?!\\n)$")]
+# What is at a path: its kind, and a digest of what is in it where that counts, see Program.
+PathState = Annotated[
+    str,
+    msgspec.Meta(
+        pattern="^(file|folder|(file|code|link) [0-9a-f]{40}|folder [0-9a-f]{16})(?!\\n)$"
+    ),
+]
 # The first 16 hexadecimal digits of a SHA-256.
 Digest = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{16}(?!\n)$")]
 DigestOrEmpty = Annotated[str, msgspec.Meta(pattern="^([0-9a-f]{16})?(?!\\n)$")]
@@ -109,12 +115,12 @@ class Program(Struct, frozen=True, kw_only=True):
 
     ``conditions`` is the digest of what is not in the repository: machine, software, image,
     parameters and protocol. ``variables`` are the environment variables that were read, with the
-    digest of their value; "" for one that was not set. ``files`` have their blob, "" for one that
-    only had to exist; paths are relative to the root, and lead through no link. ``code`` are those
-    Python files that were imported, and not read in another way: comments in them do not count.
-    ``folders`` have the digest of the
-    entries of what was listed, "" for a folder that only had to exist. ``links`` are the symbolic
-    links on the paths, with the blob of their text. ``searches`` are the names that were looked for
+    digest of their value; "" for one that was not set. ``paths`` are relative to the root, and lead
+    through no link. "file" and "folder" only had to exist. "file BLOB" was read; "code BLOB" is a
+    Python file that was imported, and not read in another way: comments in it do not count. Their
+    blob is git's name of the content. "folder DIGEST" was listed, and has the digest of its
+    entries. "link BLOB" is a symbolic link on a path, with the blob of its text.
+    ``searches`` are the names that were looked for
     in a folder, of modules and of files. ``outside`` are files and listed folders beyond the root
     and the installed packages, by whole path, "" for what was not there. ``inputs`` has the digest
     of the files that each pattern of suite.toml matches. ``obstacles`` are sentences: with one of
@@ -127,10 +133,7 @@ class Program(Struct, frozen=True, kw_only=True):
     run: Text = ""
     conditions: DigestOrEmpty = ""
     variables: dict[Text, DigestOrEmpty] = {}
-    files: dict[RelativePath, BlobOrEmpty] = {}
-    code: tuple[RelativePath, ...] = ()
-    folders: dict[RelativePath, DigestOrEmpty] = {}
-    links: dict[RelativePath, Blob] = {}
+    paths: dict[RelativePath, PathState] = {}
     searches: dict[RelativePath, tuple[Text, ...]] = {}
     outside: dict[RelativePath, DigestOrEmpty] = {}
     inputs: dict[Text, Digest] = {}
@@ -145,41 +148,36 @@ def record_nothing(workload: str, why: str) -> Program:
 
 def join_programs(programs: Sequence[Program]) -> Program:
     """Return all that launches of one workload, or ranks of one launch, have used."""
-    first = programs[0]
-    blobs: dict[str, str] = {}
-    whole: set[str] = set()
+    paths: dict[str, str] = {}
+    variables: dict[str, str] = {}
+    outside: dict[str, str] = {}
     searches: dict[str, set[str]] = {}
     obstacles = {text: None for program in programs for text in program.obstacles}
     for program in programs:
-        for path, blob in program.files.items():
-            if blob and blobs.get(path) and blobs[path] != blob:
+        for path, state in program.paths.items():
+            known = paths.get(path, "")
+            blobs = {each.partition(" ")[2] for each in (known, state)} - {""}
+            if len(blobs) > 1 and not state.startswith("folder"):
                 obstacles[f"{path} was changed while it ran"] = None
-            blobs[path] = blobs.get(path) or blob
-            if blob and path not in program.code:
-                whole.add(path)
+            paths[path] = max(known, state, key=_weigh)
+        # What is set, or there, says more than what is not.
+        variables |= {name: variables.get(name) or each for name, each in program.variables.items()}
+        outside |= {path: outside.get(path) or each for path, each in program.outside.items()}
         for folder, names in program.searches.items():
             searches.setdefault(folder, set()).update(names)
-    code = {path for program in programs for path in program.code}
     return msgspec.structs.replace(
-        first,
-        variables=_take_first([program.variables for program in programs]),
-        files=dict(sorted(blobs.items())),
-        code=tuple(sorted(code - whole)),
-        folders=_take_first([program.folders for program in programs]),
-        links=_take_first([program.links for program in programs]),
+        programs[0],
+        variables=variables,
+        paths=dict(sorted(paths.items())),
         searches={folder: tuple(sorted(names)) for folder, names in sorted(searches.items())},
-        outside=_take_first([program.outside for program in programs]),
+        outside=outside,
         obstacles=tuple(obstacles),
     )
 
 
-def _take_first(facts: Sequence[dict[str, str]]) -> dict[str, str]:
-    """Join facts by name; of a folder, that it was listed says more than that it exists."""
-    joined: dict[str, str] = {}
-    for known in facts:
-        for name, value in known.items():
-            joined[name] = joined.get(name) or value
-    return joined
+def _weigh(state: str) -> tuple[bool, bool, bool]:
+    """Say how much of a path counts: of two equal ones, the first is kept."""
+    return bool(state), " " in state, state.startswith("file")
 
 
 class SameProgram(Struct, frozen=True, kw_only=True):
@@ -200,12 +198,11 @@ TouchedCode = Literal["not_recorded", "obstacle", "differs", "conditions", "aske
 
 
 class Touched(Struct, frozen=True, kw_only=True):
-    """A workload that may behave differently. ``path`` names the first difference."""
+    """A workload that may behave differently."""
 
     workload: Name
     code: TouchedCode
     detail: Text
-    path: RelativePath = ""
 
 
 class TouchedWorkloads(Struct, frozen=True, kw_only=True):

@@ -176,7 +176,6 @@ class GpuState(Struct, frozen=True, kw_only=True):
     ecc_errors: Count | None
     rows_broken: bool | None
     mig: bool | None
-    persistence: bool | None
     power_limit_w: Amount | None
     power_default_w: Amount | None
     pcie_width: Count | None

@@ -53,7 +53,6 @@ class GpuEvidence(Struct, frozen=True, kw_only=True):
     readings: Count
     utilization: Span | None
     sm_clock_mhz: Span | None
-    memory_clock_mhz: Span | None
     temperature_c: Span | None
     power_w: Span | None
     power_limit_w: Amount | None
@@ -73,7 +72,7 @@ class HostEvidence(Struct, frozen=True, kw_only=True):
     """The host over the timed region, by the differences of the kernel's counters at its borders.
 
     ``cpu_pressure`` and ``memory_pressure`` are shares of the region in which some task waited.
-    ``cpu_s`` and ``involuntary_switches`` are those of the measured process, all its threads.
+    ``cpu_s`` is that of the measured process, all its threads.
     ``throttled_s`` is how long the quota of the control group held it back.
     """
 
@@ -81,7 +80,6 @@ class HostEvidence(Struct, frozen=True, kw_only=True):
     cpu_s: Seconds | None
     cpu_pressure: Amount | None
     memory_pressure: Amount | None
-    involuntary_switches: Count | None
     throttled_s: Seconds | None
 
 

@@ -4,7 +4,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TextIO
 
-from ci_perf.model.comparison import Comparison
 from ci_perf.model.run import Failed
 from ci_perf.progress import sentences
 from ci_perf.progress.sentences import SpeakingListener, TimeEstimate
@@ -17,17 +16,13 @@ _SILENCE_S = 60.0
 _Say = Callable[[str], None]
 
 
-def listener(stream: TextIO, *, say: _Say, command: _Say | None) -> Listener:
-    """Return the listener that suits a stream.
-
-    `say` shows a text to whoever reads a log. `command` gives the runner of GitHub a line that it
-    obeys; it is `None` where there is no such runner.
-    """
+def listener(stream: TextIO, *, say: _Say) -> Listener:
+    """Return the listener that suits a stream; `say` shows a text to whoever reads a log."""
     if stream.isatty():
         from ci_perf.progress import bar
 
         return bar.listener(stream)
-    return PlainListener(say) if command is None else GroupedListener(say, command)
+    return PlainListener(say)
 
 
 class PlainListener(SpeakingListener):
@@ -52,7 +47,7 @@ class PlainListener(SpeakingListener):
         self._eta.expect(processes)
         workloads = render_count(len(processes), "workload")
         launches = render_count(sum(processes.values()), "process", "processes")
-        self._announce(f"measuring {workloads} in {launches}")
+        self._say(f"measuring {workloads} in {launches}")
 
     def started(self, workload: str, process: int, of: int) -> None:
         """See Listener: a log needs only what has happened."""
@@ -77,7 +72,7 @@ class PlainListener(SpeakingListener):
         del skipped
         self._eta.give_up()
         self._due.pop(failed.workload, None)
-        self._say_failed(failed)
+        self._say(f"{self._counted()} {sentences.describe(failed)}")
 
     def round_finished(self, number: int, of: int) -> None:
         """See Listener: after the last one comes the end of the run, which has its own words."""
@@ -124,51 +119,5 @@ class PlainListener(SpeakingListener):
     def _show(self, text: str) -> None:
         self._say(text)
 
-    def _announce(self, text: str) -> None:
-        self._say(text)
-
     def _counted(self) -> str:
         return f"[{self._workloads - len(self._due)}/{self._workloads}]"
-
-    def _say_failed(self, failed: Failed) -> None:
-        self._say(f"{self._counted()} {sentences.describe(failed)}")
-
-
-class GroupedListener(PlainListener):
-    """The same for GitHub, which folds a group once it is closed: what failed is told below it.
-
-    The runner reads commands from stderr as from stdout, which holds the result.
-    """
-
-    def __init__(
-        self, say: _Say, command: _Say, clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        super().__init__(say, clock)
-        self._command = command
-        self._is_open = False
-        self._failures: list[Failed] = []
-
-    def ended(self) -> None:
-        """See Listener: close the group, and tell what failed."""
-        self._close()
-        for failed in self._failures:
-            self._speak(sentences.describe(failed))
-        self._failures = []
-
-    def decided(self, verdict: Comparison, explaining_s: float) -> None:
-        """See Listener: below the group, where it can be seen."""
-        self._close()
-        super().decided(verdict, explaining_s)
-
-    def _close(self) -> None:
-        if self._is_open:
-            self._command("::endgroup::")
-        self._is_open = False
-
-    def _announce(self, text: str) -> None:
-        self._command(f"::group::{text}")
-        self._is_open = True
-
-    def _say_failed(self, failed: Failed) -> None:
-        self._failures.append(failed)
-        self._say(f"{self._counted()} {sentences.headline(failed)}")

@@ -101,7 +101,7 @@ class SpeakingListener(Listener):
         named = ", ".join(workloads[:_NAMED])
         more = f" and {len(workloads) - _NAMED} more" if len(workloads) > _NAMED else ""
         self._say(
-            f"launching base and head in turns, for at most {duration(budget_s)}: the baselines "
+            f"launching base and head alternately, for at most {duration(budget_s)}: the baselines "
             f"do not clear {named}{more}\n{_affordable(forecast)}"
         )
 

@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
-from ci_perf import suite
 from ci_perf.errors import CiPerfError, ExitCode
 from ci_perf.features.explain.report import list_line_notes
 from ci_perf.gate import Notify
@@ -253,7 +252,7 @@ def _may_be_accepted(comparison: Comparison) -> bool:
 def _write_summary(job: _Job) -> None:
     """Put the whole report on the page of the run."""
     target = job.environment.get("GITHUB_STEP_SUMMARY")
-    if target and job.options.summary:
+    if target:
         share = actions.free_summary_bytes(Path(target)) // len(job.reports)
         for report in job.reports:
             actions.add_to_summary(Path(target), _render(job, report, share - len("\n")))
@@ -343,36 +342,16 @@ def _make_check(job: _Job, report: Report, target: _Target) -> CheckRun:
         conclusion=Conclusion.FAILURE if comparison.exit_code != ExitCode.OK else conclusion,
         title=publication.write_title(comparison, base=job.base),
         summary=_render(job, report, checks.MAX_CHARS),
-        annotations=_annotate(job, comparison, target),
+        annotations=_annotate(comparison, target),
         url=run.url,
     )
 
 
-def _annotate(job: _Job, comparison: Comparison, target: _Target) -> list[Annotation]:
-    """Show findings beside workload files, and causes at their lines: in changed files only."""
+def _annotate(comparison: Comparison, target: _Target) -> list[Annotation]:
+    """Show causes at their lines, in changed files only."""
     changed = {file.path for file in target.files if not file.is_removed}
-    workload_files = _find_files(job, comparison) if changed else {}
-    annotations = []
-    for note in publication.list_file_notes(comparison):
-        name = workload_files.get(note.workload, f"{note.workload.partition('.')[0]}.py")
-        path = str(PurePosixPath(job.options.workloads, name))
-        annotations.append(
-            Annotation(path=path, level=note.level, title=note.title, message=note.message)
-        )
-    annotations += [
-        Annotation(
-            path=note.path, line=note.line, level="warning", title=note.title, message=note.message
-        )
+    return [
+        Annotation(path=note.path, line=note.line, title=note.title, message=note.message)
         for note in list_line_notes(comparison.rows)
+        if note.path in changed
     ]
-    return [annotation for annotation in annotations if annotation.path in changed]
-
-
-def _find_files(job: _Job, comparison: Comparison) -> dict[str, str]:
-    """Name the file of each workload; none, where suite.toml cannot be read."""
-    folder = job.options.workloads
-    try:
-        plan = suite.plan(folder, comparison.suite, root=folder)
-    except CiPerfError:
-        return {}
-    return {workload.id: PurePosixPath(workload.file).name for workload in plan.workloads}

@@ -9,7 +9,7 @@ from ci_perf.baselines import layout
 from ci_perf.errors import ExitCode, InvalidFileError, UsageError
 from ci_perf.github.actions import MAX_SUMMARY_BYTES
 from ci_perf.model.comparison import Comparison
-from ci_perf.report import accept_help, markdown, publication
+from ci_perf.report import accept_help, markdown
 from ci_perf.report.phrases import Phrase
 from ci_perf.system import files
 
@@ -24,16 +24,14 @@ class PublishOptions:
     """Where reports are shown, as far as the event of the job allows it, and how.
 
     ``key`` tells two comments of ours apart; without it, the suite does. ``history_url`` is the
-    page that `ci-perf history` drew. ``workloads`` and ``baselines`` are folders of the checkout.
+    page that `ci-perf history` drew. ``baselines`` is a folder of the checkout.
     """
 
     comment: bool = True
     check: bool = False
-    summary: bool = True
     skip_if_unchanged: bool = False
     key: str | None = None
     history_url: str = ""
-    workloads: Path = Path("workloads")
     baselines: Path = Path("baselines")
 
 
@@ -91,7 +89,6 @@ def make_report(comparison: Comparison, name: str) -> Report:
         machine = comparison.head.machine
         key = layout.machine_key(machine) if machine else _UNKNOWN_MACHINE
         report = Report(comparison=comparison, machine=key)
-        publication.list_file_notes(comparison)
         _ = report.body
     except Exception as error:  # noqa: BLE001  numbers that no judge makes break any arithmetic
         raise InvalidFileError(

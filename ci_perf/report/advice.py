@@ -23,10 +23,12 @@ from ci_perf.report.phrases import Phrase
 # What a sentence of advice is about, in the order of sentences; its block has this name.
 Topic = Enum(
     "Topic",
-    "FAILED NUMERICS_CHANGED NUMERICS_VARY REGRESSED BASE_FAILED MISSING METRIC_MISSING UNTRUSTED "
+    "FAILED MISSING METRIC_MISSING NUMERICS_CHANGED NUMERICS_VARY REGRESSED BASE_FAILED UNTRUSTED "
     "BUSY_MACHINE PAIRS NOISE ROUNDED RANGES_OVERLAP OTHER_PACKAGES UNPROVEN_PROGRAM STALE NEW "
-    "FIRST_BASELINES NOT_COMPARABLE IMPROVED",
+    "FIRST_BASELINES NOT_COMPARABLE IMPROVED NO_WORKLOAD",
 )
+# Of what has no numbers: nobody has to look for its sentence.
+URGENT = frozenset({Topic.FAILED, Topic.MISSING, Topic.METRIC_MISSING})
 _ACCEPTING = frozenset({Topic.NEW, Topic.NOT_COMPARABLE, Topic.IMPROVED})
 # Their topics have the same names. A code says more than whatever else is known of a row.
 _OF_SEVERITY = frozenset({Severity.REGRESSED, Severity.NEW, Severity.IMPROVED})
@@ -50,9 +52,9 @@ BUSY_CODES = frozenset({"host_pressure", "memory_pressure", "cgroup_throttled"})
 _LARGEST_LIMIT = 0.2
 
 
-def list_steps(comparison: Comparison) -> list[Phrase]:
+def list_steps(comparison: Comparison) -> dict[Topic, Phrase]:
     """Say what to do, worst first; empty where there is nothing to do."""
-    groups: dict[Topic, list[Row]] = {}
+    groups: dict[Topic, list[Row]] = {} if comparison.rows else {Topic.NO_WORKLOAD: []}
     if comparison.validity.is_run_invalid:
         groups[Topic.UNTRUSTED] = []
     # A gain, or a first baseline, of a workload that is blamed is accepted with the loss.
@@ -70,16 +72,15 @@ def list_steps(comparison: Comparison) -> list[Phrase]:
         is_moot = row.workload in blamed or (is_outside and topic is not Topic.NEW)
         if topic is not None and not (topic in _ACCEPTING and is_moot):
             groups.setdefault(topic, []).append(row)
-    said = [
-        sentences.say(
+    return {
+        topic: sentences.say(
             topic.name.lower(),
             is_outside=is_outside,
             **_gather_values(groups[topic], comparison),
         )
         for topic in Topic
         if topic in groups
-    ]
-    return said if comparison.rows else [sentences.say("no_workload")]
+    }
 
 
 def list_cleared(comparison: Comparison) -> list[Change]:

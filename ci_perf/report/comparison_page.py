@@ -47,13 +47,14 @@ def continue_page(comparison: Comparison, *, rows: int, is_folding: bool = True)
     the worst rows that can fail the job. Else every row that somebody should see has its evidence.
     """
     # What to do, the most urgent first, then what to know.
-    lines = advice.list_steps(comparison) or [say("no_action", gates=comparison.gate_changes)]
+    steps = advice.list_steps(comparison)
+    lines = list(steps.values()) or [say("no_action", gates=comparison.gate_changes)]
     lines += notices.list_notices(comparison)
     every = table_rows.list_shown(comparison.rows)
     seen = [row for row in every if not table_rows.is_quiet(row)][:rows]
     shown, table = len(lines), table_rows.make_table(seen, has_evidence=True)
     if is_folding:
-        shown, table = _fit(comparison, lines, seen)
+        shown, table = _fit(comparison, lines, seen, urgent=len(advice.URGENT & steps.keys()))
     if shown:
         yield Bullets(lines[:shown]) if shown > 1 else lines[0]
     if table.rows:
@@ -87,10 +88,13 @@ def continue_page(comparison: Comparison, *, rows: int, is_folding: bool = True)
     yield from _tell_origin(comparison)
 
 
-def _fit(comparison: Comparison, lines: Sequence[Phrase], seen: Iterable[Row]) -> tuple[int, Table]:
+def _fit(
+    comparison: Comparison, lines: Sequence[Phrase], seen: Iterable[Row], *, urgent: int
+) -> tuple[int, Table]:
     """Return how many lines, and a table of which rows, can be read in 20 seconds.
 
-    The first line comes first, unless it is too long for a calm report; then rows, then more lines.
+    The `urgent` lines come first, and the next one if there is room, or the first one of a report
+    that asks for something; then rows, then more lines.
     """
     can_fail = [row for row in seen if row.gate or isinstance(row, Numerics)]
     table = table_rows.make_table(can_fail[:_MOST_ROWS], has_evidence=False)
@@ -98,16 +102,17 @@ def _fit(comparison: Comparison, lines: Sequence[Phrase], seen: Iterable[Row]) -
     room = _CALM_WORDS if is_calm else _MOST_WORDS
     room -= _count_words(headline.summarise(comparison))
     room -= _count_words(headline.tell_scope(comparison))
-    first = 0 if is_calm and _count_words(lines[0]) > room else 1
-    room -= sum(map(_count_words, lines[:first]))
+    words = list(map(_count_words, lines))
+    is_needed = not (urgent or is_calm)
+    first = urgent + (is_needed or sum(words[: urgent + 1]) <= room)
+    room -= sum(words[:first])
     costs = [sum(map(_count_words, row)) for row in table.rows]
     heading = sum(len(title.split()) for title in table.heading)
     totals = [heading + total for total in itertools.accumulate(costs)]
     rows = sum(total <= room for total in totals)
     room -= totals[rows - 1] if rows else 0
-    further = itertools.accumulate(map(_count_words, lines[first:]))
-    shown = first + sum(total <= room for total in further)
-    return shown, dataclasses.replace(table, rows=table.rows[:rows])
+    shown = first + sum(total <= room for total in itertools.accumulate(words[first:]))
+    return min(shown, len(lines)), dataclasses.replace(table, rows=table.rows[:rows])
 
 
 def _count_words(phrase: Sequence[str]) -> int:

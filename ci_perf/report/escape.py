@@ -8,6 +8,7 @@ import html
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
+from typing import Self
 
 # Enough for every honest name; longer ones push the numbers out of sight.
 MAX_CHARS = 80
@@ -68,6 +69,19 @@ class Command(str):
     """A command line to copy: ours, with its foreign words quoted. Shown whole."""
 
     __slots__ = ()
+
+
+class Link(str):
+    """A foreign word that leads to `address` on a page; to nothing where that is empty."""
+
+    __slots__ = ("address",)
+    address: str
+
+    def __new__(cls, text: str, address: str) -> Self:
+        """Take both."""
+        link = super().__new__(cls, text)
+        link.address = address
+        return link
 
 
 def clean(text: str, *, limit: int = MAX_CHARS) -> str:

@@ -111,17 +111,17 @@ def is_calm(comparison: Comparison) -> bool:
 
 
 def summarise(comparison: Comparison) -> Phrase:
-    """Answer in one line: the word, then the worst of what was found first."""
+    """Answer in one line: the word, what the job does, then the worst of what was found first."""
     word, findings = choose_word(comparison), _find_all(comparison)
-    opening, parts = f"{ICON[word]} {word.value}: ", list[Phrase]()
+    icon, warning, parts = ICON[word], "", list[Phrase]()
     has_lost = any(findings[loss] for loss, _ in _DIRECTIONS.values())
     shown = _UNTIL_MISSING
     if word is HeadlineWord.PASS:
         shown = _EVERY
         if not is_calm(comparison):
-            opening = "⚠️ Pass, with a warning: "
+            icon, warning = "⚠️", ", with a warning"
         if comparison.gate_changes:
-            opening = "⚠️ Pass, and the gate changes: "
+            warning = ", and the gate changes"
             changed = gate_words.group_by_kind(comparison.gate_changes).items()
             parts += [_list(*kind) for kind in list(changed)[:_MAX_NAMED]]
     elif comparison.validity.is_run_invalid:
@@ -136,8 +136,9 @@ def summarise(comparison: Comparison) -> Phrase:
         if finding is RowFinding.MISSING and word is HeadlineWord.PASS and not has_lost:
             proven = " proven" if any(findings[each] for each in _UNPROVEN) else ""
             parts.append((Words(f"no regression{proven}"),))
+    job = "green" if comparison.exit_code == ExitCode.OK else "red"
     return (
-        Words(opening),
+        Words(f"{icon} {word.value} ({job} job){warning}: "),
         *phrases.join_phrases(
             parts or [say("notes_below", rows=comparison.rows)], most=99, between="; "
         ),

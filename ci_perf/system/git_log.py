@@ -83,11 +83,11 @@ def branch(root: Path, ref: str) -> Branch:
         ref=ref if ref != "HEAD" else git.run(root, "rev-parse", "--abbrev-ref", ref).out,
         commit=commit.out,
         is_shallow=git.run(root, "rev-parse", "--is-shallow-repository").out == "true",
-        address=https(git.run(root, "config", "--get", "remote.origin.url").out),
+        address=_https(git.run(root, "config", "--get", "remote.origin.url").out),
     )
 
 
-def https(address: str) -> str:
+def _https(address: str) -> str:
     """Return the address of a repository for people, without a password; "" if it is not https."""
     matched = _HTTPS.fullmatch(address)
     return f"https://{matched[1].removesuffix('.git')}" if matched else ""

@@ -12,12 +12,12 @@ from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from ci_perf.measuring import counters, fingerprint
-from ci_perf.measuring.device import CpuDevice
+from ci_perf.measuring.device import Device
 from ci_perf.measuring.step_phases import Watcher
 from ci_perf.measuring.user_code import WorkloadError
 from ci_perf.workload import Workload
 
-CPU = CpuDevice()
+CPU = Device()
 
 
 @pytest.fixture
@@ -231,9 +231,9 @@ def test_profiling_does_not_import_the_compiler():
     code = """
 import sys, torch
 from ci_perf.measuring import counters
-from ci_perf.measuring.device import CpuDevice
+from ci_perf.measuring.device import Device
 ones = torch.ones(3, 3)
-assert counters.count_work(lambda: ones @ ones, CpuDevice(), None).flops == 54
+assert counters.count_work(lambda: ones @ ones, Device(), None).flops == 54
 print("torch._dynamo" in sys.modules)
 """
     done = subprocess.run(

@@ -88,7 +88,7 @@ def read(reading):
 
 
 def test_readings_and_counters_come_in_the_units_of_their_names(driver, read):
-    driver.says(util=37, sm_clock=1755, mem_clock=2619, temperature=61, power_mw=250_500)
+    driver.says(util=37, sm_clock=1755, temperature=61, power_mw=250_500)
     driver.says(power_limit_mw=600_000, processes=2, pcie_generation=4, pcie_width=8)
     driver.says(energy_mj=2_500, violation_thermal=1_500_000_000, ecc_errors=3)
     driver.says(mem_used=10 * 2**20, mem_reserved=500 * 2**20)
@@ -97,10 +97,10 @@ def test_readings_and_counters_come_in_the_units_of_their_names(driver, read):
 
     assert (gpu["name"], gpu["uuid"]) == ("NVIDIA H200", drivers.UUID)
     assert (gpu["total_bytes"], gpu["pcie_max_generation"]) == (141 * 2**30, 5)
-    assert (gpu["mig"], gpu["ecc"], gpu["persistence"]) == (False, True, True)
+    assert (gpu["mig"], gpu["ecc"]) == (False, True)
     assert (gpu["absent"], gpu["lost"]) == ({}, "")
     assert gpu["utilization"] == 0.37
-    assert (gpu["sm_clock_mhz"], gpu["memory_clock_mhz"]) == (1755, 2619)
+    assert gpu["sm_clock_mhz"] == 1755
     assert (gpu["temperature_c"], gpu["power_w"], gpu["power_limit_w"]) == (61, 250.5, 600)
     assert (gpu["processes"], gpu["pcie_generation"], gpu["pcie_width"]) == (2, 4, 8)
     assert (gpu["energy_j"], gpu["ecc_errors"]) == (2.5, 3)
@@ -142,7 +142,7 @@ def test_what_is_not_supported_is_absent_with_the_reason(driver, read):
         *("Name", "UUID", "UtilizationRates", "ClockInfo", "MaxClockInfo", "Temperature"),
         *("PowerUsage", "EnforcedPowerLimit", "PowerManagementDefaultLimit", "MigMode", "EccMode"),
         *("TotalEnergyConsumption", "CurrentClocksEventReasons", "ComputeRunningProcesses_v3"),
-        *("TotalEccErrors", "RemappedRows", "PersistenceMode", "CurrPcieLinkGeneration"),
+        *("TotalEccErrors", "RemappedRows", "CurrPcieLinkGeneration"),
         *("CurrPcieLinkWidth", "MaxPcieLinkGeneration", "MaxPcieLinkWidth"),
     )
     fail = {f"nvmlDeviceGet{name}": drivers.NOT_SUPPORTED for name in asked}
@@ -151,9 +151,9 @@ def test_what_is_not_supported_is_absent_with_the_reason(driver, read):
 
     missing = {name for name, value in gpu.items() if value is None}
     assert missing >= {
-        *("name", "uuid", "utilization", "sm_clock_mhz", "sm_clock_max_mhz", "memory_clock_mhz"),
+        *("name", "uuid", "utilization", "sm_clock_mhz", "sm_clock_max_mhz"),
         *("temperature_c", "power_w", "power_limit_w", "power_default_w", "energy_j", "mig", "ecc"),
-        *("event_reasons", "processes", "ecc_errors", "rows_broken", "persistence"),
+        *("event_reasons", "processes", "ecc_errors", "rows_broken"),
         *("pcie_generation", "pcie_width", "pcie_max_generation", "pcie_max_width"),
     }
     assert {name for name in missing if "pcie" not in name} <= gpu["absent"].keys()
@@ -217,7 +217,6 @@ def test_a_number_that_cannot_be_is_absent_and_shown(driver, read):
     wrong = {
         "utilization": ("util", 101),
         "sm_clock_mhz": ("sm_clock", most),
-        "memory_clock_mhz": ("mem_clock", most),
         "temperature_c": ("temperature", most),
         "power_w": ("power_mw", most),
         "power_limit_w": ("power_limit_mw", most),

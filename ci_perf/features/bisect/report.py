@@ -191,9 +191,10 @@ def _row(each: BisectedCommit, *, is_first: bool) -> tuple[str | Phrase, ...]:
 
 def _about_others(bisection: Bisection) -> Iterator[Phrase]:
     if same := sum(bool(each.same_as) for each in bisection.commits):
-        commits = units.render_count(same, "commit")
-        words = f"{commits} not launched: each runs the same program as one that was measured."
-        yield (Words(words),)
+        commits = "1 commit was not launched: it runs"
+        if same > 1:
+            commits = f"{same:,} commits were not launched: each of them runs"
+        yield (Words(f"{commits} the same program as one that was measured."),)
     before = bisection.commits[: bisection.low]
     if first := next((each for each in before if each.answer == CommitAnswer.LIKE_BAD), None):
         yield fill(

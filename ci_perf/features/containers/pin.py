@@ -1,9 +1,9 @@
 """Pin the image that a suite is measured in: write its digest into suite.toml.
 
-One line is edited, as a person would, and the result is read again: where it says anything but the
-same with another image, it is refused. So comments and spacing stay.
+The image that is there is replaced, or a table with it put at the end; comments and spacing stay.
 """
 
+import contextlib
 import re
 import shlex
 import tomllib
@@ -17,11 +17,6 @@ from ci_perf.features.containers.launch.engine import Engine
 from ci_perf.gate import Notify
 from ci_perf.model.container import EngineName, Named
 from ci_perf.system import files
-
-# What is taken for one of these and is none, in a text of several lines, is found out afterwards.
-_TABLE = re.compile(r"[ \t]*\[[ \t]*container[ \t]*\][ \t]*(#.*)?")
-_OTHER_TABLE = re.compile(r"[ \t]*\[")
-_KEY = re.compile(r"""^(?P<before>[ \t]*image[ \t]*=[ \t]*)("[^"\n]*"|'[^'\n]*')""")
 
 
 def pin(
@@ -58,21 +53,28 @@ def pin(
     if after == before:
         notify(f"{path}: has this image already")
         return after
-    files.write_text(path, replace_image(files.read_text(path), after, name=str(path)))
+    files.write_text(path, replace_image(files.read_text(path), before, after, name=str(path)))
     notify(f"{path}: $.container.image: {before or 'none'} → {after}")
     notify(f"next: git add {shlex.quote(str(path))} && git commit")
     return after
 
 
-def replace_image(text: str, reference: str, *, name: str = "suite.toml") -> str:
+def replace_image(text: str, before: str, after: str, *, name: str = "suite.toml") -> str:
     """Return a suite.toml with another image, and nothing else changed. Raises UsageError."""
-    changed = _with_image(text, reference)
-    if not _changes_only_the_image(text, changed, reference):
-        raise UsageError(
-            f"{name}: expected a table [container] with its image on a line of its own, found it "
-            f'in another form; paste this instead:\n[container]\nimage = "{reference}"'
-        )
-    return changed
+    line = f'image = "{after}"'
+    if before:
+        changed = re.sub(rf"""(["']){re.escape(before)}\1""", f'"{after}"', text, count=1)
+    else:
+        changed = f"{text.rstrip()}\n\n[container]\n{line}\n".lstrip()
+    old = tomllib.loads(text)
+    wanted = old | {"container": old.get("container", {}) | {"image": after}}
+    with contextlib.suppress(ValueError):  # the table is there already
+        if tomllib.loads(changed) == wanted:
+            return changed
+    raise UsageError(
+        f"{name}: expected a table [container] with its image on a line of its own, found it in "
+        f"another form; paste this instead:\n[container]\n{line}"
+    )
 
 
 def _find_digest(
@@ -116,33 +118,3 @@ def _without_digest(reference: str) -> str:
     """Return a reference without its digest where it has a tag, which may have moved since."""
     asked = images.parse(reference)
     return f"{asked.name}:{asked.tag}" if isinstance(asked, Named) and asked.tag else reference
-
-
-def _with_image(text: str, reference: str) -> str:
-    """Replace the image of [container], or put it there, or put both at the end."""
-    lines = text.split("\n")
-    end = "\r" if "\r\n" in text else ""
-    setting = f'image = "{reference}"'
-    place = next((n for n, line in enumerate(lines) if _TABLE.fullmatch(line.rstrip("\r"))), None)
-    if place is None:
-        # A blank line before a table, and a line feed after the last one.
-        before = [] if not text else [end] if lines[-1] == "" else [lines[-1] + end, end]
-        return "\n".join([*lines[:-1], *before, f"[container]{end}", setting + end, ""])
-    for number in range(place + 1, len(lines)):
-        if _OTHER_TABLE.match(lines[number]):
-            break
-        if _KEY.match(lines[number]):
-            lines[number] = _KEY.sub(lambda old: f'{old["before"]}"{reference}"', lines[number])
-            return "\n".join(lines)
-    lines.insert(place + 1, setting + end)
-    return "\n".join(lines)
-
-
-def _changes_only_the_image(text: str, changed: str, reference: str) -> bool:
-    """Whether the change is this image and no more, by what TOML makes of both."""
-    try:
-        old, new = tomllib.loads(text), tomllib.loads(changed)
-    except ValueError:  # the table was there in a form that was not seen, and now is there twice
-        return False
-    table = old.get("container", {})
-    return isinstance(table, dict) and new == old | {"container": table | {"image": reference}}

@@ -7,9 +7,8 @@ lead out of it. Without a container, measured code has every right that we have.
 import contextlib
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import msgspec
 
@@ -22,25 +21,14 @@ from ci_perf.features.containers.launch.engine import Engine
 from ci_perf.gate import Notify
 from ci_perf.gate.runners import Runner
 from ci_perf.launch.run_task import Launcher
-from ci_perf.model.container import Container, EngineName, Image
+from ci_perf.model.base import CpuList, Struct
+from ci_perf.model.container import Container, EngineName, Image, Pids, Size
 from ci_perf.model.suite import Plan
 from ci_perf.system.signals import Interrupts
 from ci_perf.worktree import Checkout
 
-_ENGINES: dict[str, EngineName] = {name: name for name in get_args(EngineName)}
 
-# The fields of Runner that suite.toml has words for, too, and what they may say.
-_LIMITS = {
-    "memory": "a size such as 32g or 512m",
-    "shm_size": "a size such as 8g or 512m",
-    "tmp_size": "a size such as 8g or 512m",
-    "pids": "a number between 16 and 4194304",
-    "cpus": "numbers of cores, such as 0-3,8",
-}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class Choice(Struct, frozen=True, kw_only=True):
     """What whoever starts ci-perf gives a container; docs/containers.md describes each field.
 
     What is left out is as suite.toml says.
@@ -53,17 +41,25 @@ class Choice:
     gpu_access: GpuAccess | None = None
     data: Path | None = None
     checkpoints: Path | None = None
-    memory: str | None = None
-    shm_size: str | None = None
-    tmp_size: str | None = None
-    pids: int | None = None
-    cpus: str | None = None
+    memory: Size | None = None
+    shm_size: Size | None = None
+    tmp_size: Size | None = None
+    pids: Pids | None = None
+    cpus: CpuList | None = None
     ulimit: tuple[str, ...] = ()
 
 
-# The fields by their keys in `--container KEY=VALUE`.
-KEYS = {name.replace("_", "-"): name for name in Choice.__dataclass_fields__ if name != "engine"}
-_WORDS = {"allow_unpinned": ("true", "false"), "gpu_access": get_args(GpuAccess)}
+# The fields by their keys in `--container KEY=VALUE`, and what those may say that are no text.
+KEYS = {name.replace("_", "-"): name for name in Choice.__struct_fields__ if name != "engine"}
+_LIMITS = {
+    "memory": "a size such as 32g or 512m",
+    "shm_size": "a size such as 8g or 512m",
+    "tmp_size": "a size such as 8g or 512m",
+    "pids": "a number between 16 and 4194304",
+    "cpus": "numbers of cores, such as 0-3,8",
+}
+_EXPECTED = _LIMITS | {"allow_unpinned": "true or false", "gpu_access": "gpus or cdi"}
+_SEVERAL = {"allow_image", "ulimit"}
 
 
 def read(runner: Runner) -> Choice:
@@ -71,42 +67,33 @@ def read(runner: Runner) -> Choice:
 
     Raises UsageError: no such key, or a value that fits no container.
     """
-    said: dict[str, Any] = {}
+    said: dict[str, Any] = {"engine": runner.kind}
+    chosen = _convert(said)
     for word in runner.container:
         key, _, value = word.partition("=")
-        if key not in KEYS or not value:
+        name = KEYS.get(key, "")
+        if not (name and value):
             raise UsageError(
                 f"--container: expected KEY=VALUE with one of the keys {', '.join(KEYS)}, found "
                 f"{word!r}"
             )
-        name = KEYS[key]
-        if name in _WORDS and value not in _WORDS[name]:
+        said[name] = (*said.get(name, ()), value) if name in _SEVERAL else value
+        try:
+            chosen = _convert(said)
+        except msgspec.ValidationError:
             raise UsageError(
-                f"--container {key}: expected {' or '.join(_WORDS[name])}, found {value!r}"
-            )
-        said[name] = _read_value(name, value, said.get(name, ()))
-    chosen = Choice(engine=_ENGINES[runner.kind], **said)
-    _check(chosen)
+                f"--container {key}: expected {_EXPECTED[name]}, found {value!r}"
+            ) from None
+    for name, folder in (("data", chosen.data), ("checkpoints", chosen.checkpoints)):
+        if folder is not None and not folder.is_dir():
+            raise UsageError(f"--container {name}={folder}: expected a folder, found none")
     return chosen
 
 
-def _read_value(name: str, text: str, before: tuple[str, ...]) -> Any:  # noqa: ANN401  of a field
-    """Return the value of a field, after those that were given `before` where it has several."""
-    if name in {"allow_image", "ulimit"}:
-        return (*before, text)
-    if name in {"data", "checkpoints"}:
-        return Path(text).resolve()
-    if name == "allow_unpinned":
-        return text == "true"
-    return int(text) if name == "pids" and text.isdecimal() else text
-
-
-def _check(runner: Choice) -> None:
-    """Refuse a value that fits no container. Raises UsageError."""
-    for name, folder in (("data", runner.data), ("checkpoints", runner.checkpoints)):
-        if folder is not None and not folder.is_dir():
-            raise UsageError(f"--container {name}={folder}: expected a folder, found none")
-    _limits(Container(), runner)
+def _convert(said: dict[str, Any]) -> Choice:
+    return msgspec.convert(
+        said, Choice, strict=False, dec_hook=lambda _, text: Path(text).resolve()
+    )
 
 
 @contextlib.contextmanager
@@ -133,8 +120,8 @@ def open_launcher(
         engine=chosen_engine,
         limits=_limits(plan.container, chosen),
         gpu_access=chosen.gpu_access or ("cdi" if chosen_engine.name == "podman" else "gpus"),
-        data=chosen.data.resolve() if chosen.data else _data(notify),
-        checkpoints=chosen.checkpoints.resolve() if chosen.checkpoints else None,
+        data=chosen.data or _data(notify),
+        checkpoints=chosen.checkpoints,
         ulimits=chosen.ulimit,
     )
     with launch.launcher(sides, settings, run=run, say=notify) as there:
@@ -156,15 +143,8 @@ def _data(notify: Notify) -> Path | None:
 
 
 def _limits(said: Container, runner: Choice) -> Container:
-    """Return what suite.toml says, where no option says otherwise. Raises UsageError."""
+    """Return what suite.toml says, where no option says otherwise."""
     given = {name: value for name in _LIMITS if (value := getattr(runner, name)) is not None}
-    for name, value in given.items():
-        try:
-            msgspec.convert({name: value}, Container)
-        except msgspec.ValidationError:
-            raise UsageError(
-                f"--container {name.replace('_', '-')}: expected {_LIMITS[name]}, found {value!r}"
-            ) from None
     return msgspec.structs.replace(said, **given)
 
 

@@ -61,11 +61,11 @@ def _explain_containers(facts: MachineFacts, tried: Containers) -> list[Finding]
         made += findings.explain_cuda(facts)
     elif findings.has_gpu(facts.graphics):
         made += findings.explain_driver(facts)
-    return made + findings.explain_host(facts)
+    return [*made, *findings.explain_host(facts)]
 
 
 def _devices(facts: MachineFacts) -> tuple[DeviceKind, ...]:
-    if not isinstance(facts.torch, TorchBuild) or findings.is_python_too_old(facts):
+    if not isinstance(facts.torch, TorchBuild) or findings.is_python_too_old(facts.programs):
         return ()
     if findings.cuda_works(facts.torch):
         return DeviceKind.CPU, DeviceKind.CUDA

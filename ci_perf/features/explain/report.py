@@ -43,7 +43,7 @@ _SAME = (
     ": a step does the same on both sides: the same operators and functions, equally often. The "
     "change is in {}, or in what is not counted."
 )
-_NO_CAUSE = ": what a step does differently takes no time that goes this way."
+_NO_CAUSE = ": no difference between the steps explains a change in this direction."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

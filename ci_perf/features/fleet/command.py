@@ -13,7 +13,6 @@ from ci_perf.cli import console, measure_options, options
 from ci_perf.errors import ExitCode, UsageError
 from ci_perf.features.fleet import fleet
 from ci_perf.features.fleet.fleet import FleetEngineName, FleetOptions
-from ci_perf.features.fleet.manifest import Cluster
 from ci_perf.features.fleet.work_plan import WorkPlan
 from ci_perf.github import actions
 from ci_perf.model import codec
@@ -27,19 +26,6 @@ _FOLDER = click.Path(file_okay=False, path_type=Path)
 # One job of GitHub's matrix per unit; it takes no more.
 _MOST_JOBS = 256
 _PLAN = click.argument("plan", type=_FILE, metavar="PLAN.json")
-_CLASS = click.option(
-    "--machine-class",
-    metavar="NAME",
-    help="The class of machines to run, if the plan has several.",
-)
-
-
-_AT_ONCE = click.option(
-    "--at-once",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="The most units at the same time. By default one on this machine, elsewhere all units.",
-)
 
 
 @click.group("fleet")
@@ -154,7 +140,11 @@ def _matrix(planned: WorkPlan) -> str:
     metavar="DIR",
     help="The folder of the units. All nodes must see it under the same path.",
 )
-@_CLASS
+@click.option(
+    "--machine-class",
+    metavar="NAME",
+    help="The class of machines to run, if the plan has several.",
+)
 @click.option(
     "--option",
     "engine_options",
@@ -163,7 +153,12 @@ def _matrix(planned: WorkPlan) -> str:
     help="A word for the engine, may be repeated: of sbatch (--gres=gpu:1), of Ray (num_gpus=1), "
     "or the whole command of --engine command.",
 )
-@_AT_ONCE
+@click.option(
+    "--at-once",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="The most units at the same time. By default one on this machine, elsewhere all units.",
+)
 @click.option(
     "--devices",
     metavar="LIST",
@@ -254,73 +249,6 @@ def measure_command(
         listener=measure_options.open_listener(),
     )
     return ExitCode.NO_ANSWER if run.failed else ExitCode.OK
-
-
-@fleet_command.command("manifest")
-@_PLAN
-@click.option("--image", required=True, metavar="NAME@sha256:DIGEST", help="Python with ci_perf.")
-@click.option("--claim", required=True, metavar="NAME", help="A volume that many nodes may write.")
-@click.option(
-    "--mount",
-    type=click.Path(path_type=Path),
-    required=True,
-    metavar="PATH",
-    help="The path of the volume, in the pods and here. It has PLAN.json, checkout and --output.",
-)
-@click.option(
-    "-o", "--output", type=_FOLDER, required=True, metavar="DIR", help="The folder of the units."
-)
-@_CLASS
-@click.option(
-    "--resource",
-    multiple=True,
-    metavar="NAME=QUANTITY",
-    help="A resource that a unit takes: nvidia.com/gpu=8. May be repeated.",
-)
-@click.option(
-    "--node-label", multiple=True, metavar="NAME=VALUE", help="A label of the nodes: pool=h100."
-)
-@_AT_ONCE
-def manifest_command(
-    *,
-    plan: Path,
-    image: str,
-    claim: str,
-    mount: Path,
-    output: Path,
-    machine_class: str | None,
-    resource: tuple[str, ...],
-    node_label: tuple[str, ...],
-    at_once: int | None,
-) -> None:
-    """Print an Indexed Job of Kubernetes for the units of a plan that have no valid run yet.
-
-    For `kubectl apply -f -`. If a node dies, Kubernetes measures its unit once more. Then `ci-perf
-    fleet merge` joins the runs below DIR.
-    """
-    cluster = Cluster(
-        image=image,
-        claim=claim,
-        mount=mount,
-        resources=_pairs("--resource", resource),
-        node_labels=_pairs("--node-label", node_label),
-        at_once=at_once,
-    )
-    text = fleet.render_manifest(
-        plan, cluster, root=files.current_folder(), output=output, machine_class=machine_class
-    )
-    console.emit(text, output=None)
-
-
-def _pairs(option: str, words: tuple[str, ...]) -> dict[str, str]:
-    """Split words of the form NAME=VALUE. Raises UsageError."""
-    pairs = {}
-    for word in words:
-        name, sign, value = word.partition("=")
-        if not (name and sign and value):
-            raise UsageError(f"{option}: expected NAME=VALUE, found {word!r}")
-        pairs[name] = value
-    return pairs
 
 
 @fleet_command.command("merge")

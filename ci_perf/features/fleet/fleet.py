@@ -19,8 +19,7 @@ from ci_perf import suite
 from ci_perf.api_types import Location, Notify, say_nothing
 from ci_perf.baselines import layout
 from ci_perf.errors import InvalidFileError, UsageError
-from ci_perf.features.fleet import local, manifest, merging, ray, sharding, slurm
-from ci_perf.features.fleet.manifest import Cluster
+from ci_perf.features.fleet import local, merging, ray, sharding, slurm
 from ci_perf.features.fleet.merging import ShardRun
 from ci_perf.features.fleet.unit import RUN, UnitFolder, UnitJob
 from ci_perf.features.fleet.work_plan import MOST_UNITS, WorkPlan, WorkUnit
@@ -336,25 +335,6 @@ def _run_engine(options: FleetOptions, units: list[UnitFolder], output: Path) ->
         local.run_command(
             units, template=template, python=python, name=name, at_once=at_once or len(units)
         )
-
-
-def render_manifest(
-    planned: Path, cluster: Cluster, *, root: Path, output: Path, machine_class: str | None
-) -> str:
-    """Return a Job of Kubernetes for the units that have no valid run. Raises UsageError."""
-    plan = files.read(planned, WorkPlan)
-    output = output.resolve()
-    left = [
-        unit.id
-        for unit in units_of_class(plan, machine_class)
-        if _why_undone(plan, unit, UnitFolder(output / unit.id))
-    ]
-    if not left:
-        raise UsageError(f"{output}: expected a unit without a valid run, found none left to run")
-    name = "-".join(filter(None, ("ci-perf", machine_class, plan.source.commit[:8])))
-    name = re.sub(r"[^a-z0-9-]", "-", name.lower())[:50]
-    paths = {"plan": planned.resolve(), "root": root.resolve(), "output": output}
-    return manifest.render_job(cluster, left, name=name, **paths)
 
 
 # --- merging

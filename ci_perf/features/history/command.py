@@ -28,13 +28,6 @@ _FORMS = ("html", "json", "csv", "parquet", "terminal")
     "--machines", default="", metavar="A,B", help="Read only these folders of --baselines."
 )
 @click.option(
-    "--repository-url",
-    default="",
-    metavar="URL",
-    help="The address of the repository, for links to commits. By default the remote origin, if it "
-    "is https.",
-)
-@click.option(
     "--format",
     type=click.Choice(_FORMS),
     help="By default terminal, and html with -o. parquet needs -o.",
@@ -70,7 +63,6 @@ def history_command(
     measuring: dict[str, Any],
     ref: str,
     machines: str,
-    repository_url: str,
     format: str | None,  # noqa: A002  the option's name, and that of its environment variable
     output: Path | None,
     measure: str | None,
@@ -104,7 +96,6 @@ def history_command(
         baselines=baselines,
         workloads=measuring["workloads"],
         machines=[name for name in machines.split(",") if name],
-        repository_url=repository_url,
         notify=console.say,
     ).document
     if form == "html" and output is not None:

@@ -79,19 +79,15 @@ def history(
     baselines: Location = "baselines",
     workloads: Location = "workloads",
     machines: str | Iterable[str] = (),
-    repository_url: str = "",
     notify: Notify | None = None,
 ) -> LoadedHistory:
     """Read every session that a branch has committed, from git alone; see `ci-perf history`.
 
     The result has `.document`, the history, and `.to_frame()`, a row per session and metric.
-    `select` names workloads or families, `machines` folders of `baselines`; none means all.
-    `repository_url` is where people see the repository; "" takes the address of "origin". Raises
-    UsageError (no repository, no such branch, no such workload or machine, an address that is not
-    https) and CiPerfError.
+    `select` names workloads or families, `machines` folders of `baselines`; none means all. Raises
+    UsageError (no repository, no such branch, no such workload or machine) and CiPerfError.
     """
     say = notify or say_nothing
-    url = _address(repository_url)
     branch = git_log.branch(arguments.root_of(root), ref)
     folder = git_log.below(branch.top, arguments.below(root, baselines))
     now = datetime.now(UTC)
@@ -115,7 +111,7 @@ def history(
         commit=branch.commit,
         read_at=git_log.utc(now),
         is_shallow=branch.is_shallow,
-        repository_url=url or branch.address,
+        repository_url=branch.address,
         has_change_points=split is not None,
         commits=tuple(commits.values()),
         workloads=tuple(_histories(readable, commits, rules, split, say)),
@@ -139,15 +135,6 @@ def write(history: BranchHistory, folder: Path) -> Path:
     files.write_text(folder / _BADGE, badge.render(history))
     files.write_text(folder / _PAGE, history_page.render(history))
     return folder / _PAGE
-
-
-def _address(given: str) -> str:
-    if given and not git_log.https(given):
-        raise UsageError(
-            f"--repository-url {given}: expected an address that begins with https://, such as "
-            "https://github.com/OWNER/NAME: links lead there"
-        )
-    return git_log.https(given)
 
 
 def _files(versions: Iterable[FileVersion]) -> tuple[list[_File], list[SkippedFile]]:

@@ -8,28 +8,18 @@ from ci_perf.features.history.branch_history import BranchHistory, WorkloadHisto
 from ci_perf.features.history.level_changes import SharedCause
 from ci_perf.features.history.timelines import TimelinePlot
 from ci_perf.model import metrics
-from ci_perf.model.commit import Commit
 from ci_perf.report import page, units
 from ci_perf.report.escape import Sentence, Words
 from ci_perf.report.phrases import Phrase, metric_title
+from ci_perf.report.tables import Table
 
-_COMMIT = 10
-_DATE = len("2026-11-21")
 # As many as the file itself keeps: what a check compares with.
 _MOST_ROWS = 20
 
 
-@dataclass(frozen=True, slots=True)
-class CommitLink:
-    """A commit, with the address that shows it; "" without one."""
-
-    id: str
-    address: str
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadSection:
-    """Everything of one workload on one machine; a row of `sessions` has the number per title."""
+    """Everything of one workload on one machine; `sessions` has the numbers of the newest."""
 
     workload: str
     machine: str
@@ -37,8 +27,7 @@ class WorkloadSection:
     removed: Phrase
     timelines: tuple[TimelinePlot, ...]
     still: Phrase
-    titles: tuple[str, ...]
-    sessions: tuple[tuple[str, CommitLink, tuple[Words, ...], Sentence], ...]
+    sessions: Table
 
 
 def render(history: BranchHistory) -> str:
@@ -56,8 +45,8 @@ def render(history: BranchHistory) -> str:
         tone="open" if is_open else "same",
         warnings=report.notices(history),
         days=level_changes.RECENT_DAYS,
-        recent=[_describe_change(history, cause) for cause in recent],
-        older=[_describe_change(history, cause) for cause in causes if not cause.is_recent],
+        recent=report.build_changes_table(history, recent),
+        older=report.build_changes_table(history, [each for each in causes if not each.is_recent]),
         seen_only=report.SEEN_ONLY,
         workloads=[_workload(history, each) for each in history.workloads],
     )
@@ -73,26 +62,9 @@ def headline(recent: Sequence[SharedCause]) -> Phrase:
     return (Words(f"{units.render_count(len(recent), 'change')} {days}{by_nobody}"),)
 
 
-def _link(history: BranchHistory, commit: Commit) -> CommitLink:
-    url = history.repository_url
-    return CommitLink(commit.id[:_COMMIT], f"{url}/commit/{commit.id}" if url else "")
-
-
-def _describe_change(
-    history: BranchHistory, cause: SharedCause
-) -> tuple[str, CommitLink, str, Phrase, Phrase]:
-    return (
-        cause.commit.date[:_DATE],
-        _link(history, cause.commit),
-        cause.machine,
-        report.moves_phrase(cause),
-        report.describe_acceptance(cause),
-    )
-
-
 def _workload(history: BranchHistory, each: WorkloadHistory) -> WorkloadSection:
     commits = [history.commits[session.commit] for session in each.sessions]
-    dates = [commit.date[:_DATE] for commit in commits]
+    dates = list(map(report.date, commits))
     columns = {line.metric: report.centres(each, line.metric) for line in each.metrics}
     flat = {name for name, centres in columns.items() if report.is_flat(centres)}
     drawn = (timelines.draw(each, line, dates) for line in each.metrics if line.metric not in flat)
@@ -104,8 +76,8 @@ def _workload(history: BranchHistory, each: WorkloadHistory) -> WorkloadSection:
     removed: Phrase = ()
     if each.removed is not None:
         commit = history.commits[each.removed]
-        words = f"Its file was removed on {commit.date[:_DATE]} by "
-        removed = (Words(words), commit.author, Words(", commit "), commit.id[:_COMMIT])
+        words = f"Its file was removed on {report.date(commit)} by "
+        removed = (Words(words), commit.author, Words(", commit "), report.link(history, commit))
     return WorkloadSection(
         workload=each.workload,
         machine=each.machine,
@@ -113,15 +85,17 @@ def _workload(history: BranchHistory, each: WorkloadHistory) -> WorkloadSection:
         removed=removed,
         timelines=tuple(timeline for timeline in drawn if timeline is not None),
         still=(Words(f"Never changed: {still}"),) if still else (),
-        titles=tuple(metric_title(name) for name in columns),
-        sessions=tuple(
-            (
-                dates[at],
-                _link(history, commits[at]),
-                tuple(_value(centres[at], name) for name, centres in columns.items()),
-                Sentence(each.sessions[at].reason),
-            )
-            for at in reversed(range(len(each.sessions))[-_MOST_ROWS:])
+        sessions=Table(
+            ("date", "commit", *map(metric_title, columns), "reason"),
+            [
+                (
+                    dates[at],
+                    report.link(history, commits[at]),
+                    *(_value(centres[at], name) for name, centres in columns.items()),
+                    Sentence(each.sessions[at].reason),
+                )
+                for at in reversed(range(len(each.sessions))[-_MOST_ROWS:])
+            ],
         ),
     )
 

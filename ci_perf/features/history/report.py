@@ -14,7 +14,7 @@ from ci_perf.judging import metric_values
 from ci_perf.model import metrics
 from ci_perf.model.commit import Commit
 from ci_perf.report import units
-from ci_perf.report.escape import Sentence, Words
+from ci_perf.report.escape import Link, Sentence, Words
 from ci_perf.report.phrases import Phrase, metric_title
 from ci_perf.report.tables import Page, Table
 
@@ -57,7 +57,8 @@ def subline(history: BranchHistory) -> Phrase:
     first, last = history.commits[0], history.commits[-1]
     return (
         Words(f"{units.render_count(len(history.commits), 'commit')}, "),
-        Words(f"{date(first)} to {date(last)}; read on {history.read_at[:_DATE]} at "),
+        Words(" to ".join(dict.fromkeys([date(first), date(last)]))),
+        Words(f"; read on {history.read_at[:_DATE]} at "),
         history.commit[:_COMMIT],
     )
 
@@ -107,7 +108,13 @@ def date(commit: Commit) -> Words:
     return Words(commit.date[:_DATE])
 
 
-def moves_phrase(cause: SharedCause) -> Phrase:
+def link(history: BranchHistory, commit: Commit) -> Link:
+    """Name a commit, with the address that shows it where the repository has one."""
+    url = history.repository_url
+    return Link(commit.id[:_COMMIT], f"{url}/commit/{commit.id}" if url else "")
+
+
+def _moves_phrase(cause: SharedCause) -> Phrase:
     """Say in one line what moved; ▲ is worse. A history that began anew says of neither."""
     parts: list[str] = []
     for move in cause.moves[:_MOST_MOVES]:
@@ -119,7 +126,7 @@ def moves_phrase(cause: SharedCause) -> Phrase:
     return (*parts, Words(f"; and {rest:,} more" if rest > 0 else ""))
 
 
-def describe_acceptance(cause: SharedCause) -> Phrase:
+def _describe_acceptance(cause: SharedCause) -> Phrase:
     """Say who accepted a change and why; or that nobody did."""
     if not cause.accepted:
         return (_NOT_ACCEPTED,)
@@ -163,12 +170,13 @@ def page(history: BranchHistory) -> Page:
     shown = recent or causes[:_MOST_EARLIER]
     moved = f"What moved in the last {RECENT_DAYS} days:"
     if not recent:
-        before = f" Before, {units.render_count(len(causes), 'change')}; the last ones:"
-        moved = f"Nothing moved in the last {RECENT_DAYS} days.{before if causes else ''}"
+        moved = f"Nothing moved in the last {RECENT_DAYS} days."
+        if shown:
+            moved += f" Earlier changes, newest first, {len(shown)} of {len(causes):,}:"
     parts: list[Phrase | Table] = [headline(history), subline(history), *notices(history)]
     parts.append((Words(moved),))
     if shown:
-        parts.append(_build_changes_table(shown))
+        parts.append(build_changes_table(history, shown))
     if not all(cause.accepted for cause in shown):
         parts.append((SEEN_ONLY,))
     for machine, suite in dict.fromkeys((each.machine, each.suite) for each in history.workloads):
@@ -179,7 +187,8 @@ def page(history: BranchHistory) -> Page:
         flat = sum(len(each.metrics) for each in members) - len(rows)
         still = f"; {units.render_count(flat, 'metric')} that never changed" if flat else ""
         parts.append((machine, Words(", suite "), suite, Words(still)))
-        parts.append(Table(heading=_HEADING, rows=rows, left=_HEADING[:3]))
+        if rows:
+            parts.append(Table(heading=_HEADING, rows=rows, left=_HEADING[:3]))
     return parts
 
 
@@ -195,17 +204,18 @@ _HEADING = (
 )
 
 
-def _build_changes_table(recent: Iterable[SharedCause]) -> Table:
+def build_changes_table(history: BranchHistory, causes: Iterable[SharedCause]) -> Table:
+    """Make a table of what moved, and who accepted it."""
     heading = ("commit", "date", "machine", "what moved", "accepted by")
     rows = [
         [
-            cause.commit.id[:_COMMIT],
+            link(history, cause.commit),
             date(cause.commit),
             cause.machine,
-            moves_phrase(cause),
-            describe_acceptance(cause),
+            _moves_phrase(cause),
+            _describe_acceptance(cause),
         ]
-        for cause in recent
+        for cause in causes
     ]
     return Table(heading=heading, rows=rows, left=heading)
 

@@ -67,7 +67,7 @@ def _find_gap(
     if program is None:
         return "the base has no record of its program"
     if difference := proof.find_difference(program, head, base):
-        return difference[1]
+        return difference
     file = layout.path(baselines, machine, run.suite, claim.workload)
     soft = layout.read(file).sessions[-1].soft
     if other_packages and comparability.have_other_packages(soft, run.environment.soft):

@@ -30,67 +30,81 @@ from ci_perf.version import __version__
 _PYC_FLAGS = slice(4, 8)
 _MARKS = {EntryKind.FOLDER: "/", EntryKind.LINK: "@"}
 # Raise it when a launch does something else with a workload, or a record means something else.
-_BEHAVIOUR = 7
+_BEHAVIOUR = 8
 
 # They say how often a launch is repeated, or what is made of its times.
 OF_RUNS = frozenset({"launch_spread", "processes", "statistic"})
 
 
-def find_difference(
-    program: Program, tree: Tree, sources: Tree | None = None
-) -> tuple[str, str] | None:
-    """Return the first path, "" for none, in which `tree` differs from a record, and a sentence.
+def find_difference(program: Program, tree: Tree, sources: Tree | None = None) -> str:
+    """Say how `tree` differs from a record, by the first difference; "" where it does not.
 
     What cannot be compared differs, and a record with obstacles differs from everything. `sources`
     is a tree of which the record is known to hold: to read many files of it is cheap.
     """
     try:
-        return next(_find_differences(program, tree, sources or tree), None)
+        return next(_find_differences(program, tree, sources or tree), "")
     except IncomparableError as error:
-        return "", str(error)
+        return str(error)
 
 
-def _find_differences(program: Program, tree: Tree, sources: Tree) -> Iterator[tuple[str, str]]:
-    for obstacle in program.obstacles:
-        yield "", obstacle
-    yield from _find_in_files(program, tree, sources)
-    for folder, recorded in program.folders.items():
-        name = folder or "the root of the repository"
-        entry = tree.find_entry(folder)
-        if entry is None or entry.kind is not EntryKind.FOLDER:
-            yield folder, f"{name} is no folder any more"
-        elif recorded and _digest_folder(folder, tree) != recorded:
-            yield folder, f"the names in {name} differ"
+def _find_differences(program: Program, tree: Tree, sources: Tree) -> Iterator[str]:
+    yield from program.obstacles
+    yield from _find_in_paths(program, tree, sources)
     yield from _find_new(program, tree)
     for pattern, recorded in program.inputs.items():
         if digest_inputs(tree, [pattern])[pattern] != recorded:
-            yield "", f"the files that the input {pattern} names differ"
+            yield f"the files that the input {pattern} names differ"
 
 
-def _find_in_files(program: Program, tree: Tree, sources: Tree) -> Iterator[tuple[str, str]]:
-    for path, recorded in program.links.items():
-        link = tree.find_entry(path)
-        is_link = link is not None and link.kind is EntryKind.LINK
-        if not is_link or blob(os.fsencode(link.target if link else "")) != recorded:
-            yield path, f"{path} is another link, or was none"
+def _find_in_paths(program: Program, tree: Tree, sources: Tree) -> Iterator[str]:
+    """Compare what is there: files before the folders that they are in, their code at the end."""
     changed = []
-    for path, recorded in program.files.items():
-        entry = tree.find_entry(path)
-        if entry is None or entry.kind is not EntryKind.FILE:
-            yield path, f"{path} is not there any more"
-        elif recorded and tree.blob(path) != recorded:
+    for path, recorded in sorted(program.paths.items(), key=lambda each: _is_folder(each[1])):
+        name = path or "the root of the repository"
+        state = _read_state(path, recorded, tree)
+        is_there = state.partition(" ")[0] == recorded.partition(" ")[0]
+        if recorded.startswith("code ") and (compiled := _find_unchecked(path, tree)):
+            yield f"{compiled} may be executed in the place of {path}"
+        if state == recorded:
+            continue
+        if recorded.startswith("link "):
+            yield f"{name} is another link, or was none"
+        elif not is_there:
+            yield f"{name} is not there any more"
+        elif _is_folder(recorded):
+            yield f"the names in {name} differ"
+        elif recorded.startswith("code "):
             changed.append(path)
+        else:
+            yield f"{name} differs"
     for path in changed:
-        if path not in program.code or not _has_same_code(program, path, tree, sources):
-            yield path, f"{path} differs"
-    for path in program.code:
-        if compiled := _find_unchecked(path, tree):
-            yield compiled, f"{compiled} may be executed in the place of {path}"
+        if not _has_same_code(program, path, tree, sources):
+            yield f"{path} differs"
 
 
-def _find_new(program: Program, tree: Tree) -> Iterator[tuple[str, str]]:
+def _is_folder(state: str) -> bool:
+    return state.startswith("folder")
+
+
+def _read_state(path: str, recorded: str, tree: Tree) -> str:
+    """Return what is at a path, in the words of what was recorded; "" where nothing is."""
+    entry = tree.find_entry(path)
+    if entry is None:
+        return ""
+    kind, _, known = recorded.partition(" ")
+    match entry.kind:
+        case EntryKind.LINK:
+            return f"link {blob(os.fsencode(entry.target))}"
+        case EntryKind.FOLDER if _is_folder(recorded) and known:
+            return f"folder {_digest_folder(path, tree)}"
+        case EntryKind.FILE if known:
+            return f"{'code' if kind == 'code' else 'file'} {tree.blob(path)}"
+    return str(entry.kind.value)
+
+
+def _find_new(program: Program, tree: Tree) -> Iterator[str]:
     """Find what is there now, and would be found by a search that the record has."""
-    known = {*program.files, *program.links, *program.folders}
     for folder, names in program.searches.items():
         entry = tree.find_entry(folder)
         if entry is None or entry.kind is not EntryKind.FOLDER:
@@ -100,16 +114,17 @@ def _find_new(program: Program, tree: Tree) -> Iterator[tuple[str, str]]:
             return tree.read(join_path(folder, name))
 
         for name in contents.find_matches(names, tree.names(folder) or (), read):
-            if (path := join_path(folder, name)) not in known:
-                yield path, f"{path} is new, and the program has looked for such a name"
+            if (path := join_path(folder, name)) not in program.paths:
+                yield f"{path} is new, and the program has looked for such a name"
 
 
 def _has_same_code(program: Program, path: str, tree: Tree, sources: Tree) -> bool:
     """Whether a Python file differs in nothing that the program can see."""
-    recorded, new = program.files[path], tree.read(path) or b""
+    recorded, new = program.paths[path].partition(" ")[2], tree.read(path) or b""
     kept = sources.read(path) if sources.blob(path) == recorded else None
     old = tree.read_object(recorded) if kept is None else kept
-    texts = [sources.read(each) or b"" for each in program.files if each.endswith(".py")]
+    read = (each for each, state in program.paths.items() if state.startswith(("file", "code")))
+    texts = [sources.read(each) or b"" for each in read if each.endswith(".py")]
     shows_lines = any(map(code.shows_lines, [old, new, *texts]))
     return code.is_same_code(old, new) and not shows_lines
 

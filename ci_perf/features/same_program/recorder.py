@@ -120,8 +120,7 @@ class Recording:
 
     def _assemble(self, notes: dict[NoteKind, dict[str, str]]) -> Program:
         find_name = self._used.find_name
-        blobs, outside, obstacles = self._compare_contents(notes)
-        folders: dict[str, str] = {}
+        paths, outside, obstacles = self._compare_contents(notes)
         searches: dict[str, set[str]] = {}
         for path, why in (notes[NoteKind.SEARCHED] | notes[NoteKind.MISSING]).items():
             folder, name = os.path.split(path)
@@ -131,10 +130,7 @@ class Recording:
             elif not why:
                 outside[path] = ""
         for path in {*notes[NoteKind.EXISTS], *self._find_searched(searches, notes)}:
-            if os.path.isdir(path):
-                folders[find_name(path) or ""] = ""
-            else:
-                blobs.setdefault(find_name(path) or "", "")
+            paths.setdefault(find_name(path) or "", "folder" if os.path.isdir(path) else "file")
         opened = notes[NoteKind.OPENED_FOLDER]
         opened = {path: opened[path] for path in opened.keys() - notes[NoteKind.IMPORTED_FROM]}
         for path, listing in (opened | notes[NoteKind.LISTED]).items():
@@ -142,16 +138,13 @@ class Recording:
             if below is None:
                 outside[path] = listing
             else:
-                folders[below] = listing
-        imported = map(find_name, notes[NoteKind.SOURCE].keys() - notes[NoteKind.READ].keys())
-        links = {find_name(link) or "": each for link, each in notes[NoteKind.LINK].items()}
+                paths[below] = f"folder {listing}"
+        for link, target in notes[NoteKind.LINK].items():
+            paths[find_name(link) or ""] = f"link {blob(os.fsencode(target))}"
         return Program(
             workload=self._todo.workload.id,
             variables=dict(sorted(notes[NoteKind.VARIABLE].items())),
-            files=dict(sorted(blobs.items())),
-            code=tuple(sorted(each for each in imported if each in blobs)),
-            folders=dict(sorted(folders.items())),
-            links={link: blob(os.fsencode(target)) for link, target in sorted(links.items())},
+            paths=dict(sorted(paths.items())),
             searches={folder: tuple(sorted(names)) for folder, names in sorted(searches.items())},
             outside=dict(sorted(outside.items())),
             obstacles=tuple(text[:_TEXT_CHARS] for text in sorted(obstacles)[:_MOST_OBSTACLES]),
@@ -160,11 +153,12 @@ class Recording:
     def _compare_contents(
         self, notes: dict[NoteKind, dict[str, str]]
     ) -> tuple[dict[str, str], dict[str, str], list[str]]:
-        """Return the blobs of files, the digests of those beyond the root, and obstacles."""
-        blobs: dict[str, str] = {}
+        """Return the states of files, the digests of those beyond the root, and obstacles."""
+        paths: dict[str, str] = {}
         outside: dict[str, str] = {}
         obstacles = [*notes[NoteKind.OBSTACLE]]
         told = notes[NoteKind.OPENED] | notes[NoteKind.SOURCE] | notes[NoteKind.READ]
+        imported = notes[NoteKind.SOURCE].keys() - notes[NoteKind.READ]
         used = told | notes[NoteKind.EXISTS] | notes[NoteKind.MISSING]
         changed = notes[NoteKind.CHANGED].keys() & used
         obstacles += [f"{self._used.find_name(path)} was changed while it ran" for path in changed]
@@ -177,10 +171,11 @@ class Recording:
                 elif below is None:
                     outside[path] = contents.digest_outside(path)
                 else:
-                    blobs[below] = files.compute_blob(Path(path))
+                    kind = "code" if path in imported else "file"
+                    paths[below] = f"{kind} {files.compute_blob(Path(path))}"
             except (OSError, ValueError) as error:
                 obstacles.append(f"{below or path}: {error}")
-        return blobs, outside, obstacles
+        return paths, outside, obstacles
 
     def _find_searched(
         self, searches: dict[str, set[str]], notes: dict[NoteKind, dict[str, str]]

@@ -105,17 +105,14 @@ class Records:
             return touch(workload, "obstacle", "its launches are forked, which no record covers")
         if reason := self._find_other_settings(workload, machine, self.base):
             return touch(workload, "conditions", reason)
-        obstacle, why = None, ""
+        why = ""
         for program in self._read_records(workload, machine):
-            if misfit := self._explain_misfit(workload, machine, program, self.base.tree):
-                why = why or f": {misfit}"
-                continue
-            answer = self.compare(workload, program)
-            if isinstance(answer, SameProgram) or answer.code != "obstacle":
-                return answer
-            obstacle = obstacle or answer
+            misfit = self._explain_misfit(workload, machine, program, self.base.tree)
+            if not misfit:
+                return self.compare(workload, program)
+            why = why or f": {misfit}"
         detail = f"no record of the base's program holds here{why}"
-        return obstacle or touch(workload, "not_recorded", detail)
+        return touch(workload, "not_recorded", detail)
 
     def compare(self, workload: PlannedWorkload, program: Program) -> Answer:
         """Compare the head with a record that holds for the base."""
@@ -123,12 +120,11 @@ class Records:
             return touch(workload, "obstacle", program.obstacles[0])
         sources = self.base.tree if self.base else None
         if difference := proof.find_difference(program, self.head, sources):
-            path, detail = difference
-            return touch(workload, "differs", detail, path=path)
+            return touch(workload, "differs", difference)
         return SameProgram(
             workload=workload.id,
             parameters=workload.parameters,
-            files=sum(map(bool, program.files.values())),
+            files=sum(state.startswith(("file ", "code ")) for state in program.paths.values()),
         )
 
     def complete(
@@ -169,8 +165,7 @@ class Records:
             return why
         # An obstacle makes it prove nothing; it describes the base all the same.
         plain = msgspec.structs.replace(program, obstacles=())
-        difference = proof.find_difference(plain, base)
-        return difference[1] if difference else ""
+        return proof.find_difference(plain, base)
 
     def _read_records(
         self, workload: PlannedWorkload, machine: MachineDescription
@@ -220,6 +215,6 @@ def find_variation(processes: Sequence[Process]) -> str:
     return "its numerics vary from launch to launch" if len(different) > 1 else ""
 
 
-def touch(workload: PlannedWorkload, code: TouchedCode, detail: str, *, path: str = "") -> Touched:
+def touch(workload: PlannedWorkload, code: TouchedCode, detail: str) -> Touched:
     """Say why a workload is measured."""
-    return Touched(workload=workload.id, code=code, detail=detail[:_DETAIL_CHARS], path=path)
+    return Touched(workload=workload.id, code=code, detail=detail[:_DETAIL_CHARS])

@@ -48,15 +48,15 @@ def check(todo: Task) -> None:
 
     Raises ForeignCodeError.
     """
-    imported = [*sys.modules, *sys.path, _has_started_programs()]
-    if imported == _CHECKED[1:] and os.getpid() != _CHECKED[0]:
+    if _list_imports() == _CHECKED[1:] and os.getpid() != _CHECKED[0]:
         return
+    # What to do stands before the list of modules: a report cuts a long reason off.
     if other := _find_code_of_other_side(todo):
         raise ForeignCodeError(
             f"expected imports from {todo.root} alone, found code of the other side, "
-            f"{todo.foreign_root}: {module_files.in_words(other)}; an editable install? Name the "
-            "source folder in `python_path` of suite.toml; if it is there, the finder of the "
-            "install comes first: install each side in `setup`"
+            f"{todo.foreign_root}: an editable install? Name the source folder in `python_path` of "
+            "suite.toml; if it is there, the finder of the install comes first: install each side "
+            f"in `setup`. Imported: {module_files.in_words(other)}"
         )
     copies = find_copies(todo)
     others = [each for each in copies if each.is_another]
@@ -65,18 +65,23 @@ def check(todo: Task) -> None:
         place = f'`python_path = ["{folder}"]`' if folder else "`python_path`"
         raise ForeignCodeError(
             f"expected {f'{source} of' if source else 'only what is in'} {todo.root}, found a copy "
-            f"of other code: {name_copies(others)}. Name its source folder in suite.toml ({place}),"
-            " or install each side with `pip install --upgrade --target` in `setup`"
+            f"of other code: name its source folder in suite.toml ({place}), or install each side "
+            f"with `pip install --upgrade --target` in `setup`. Copied: {name_copies(others)}"
         )
     builds = [each for each in copies if each.is_build]
     if builds and todo.native_source:
         raise ForeignCodeError(
-            f"expected modules that were built from {todo.root}, found some that both sides share: "
-            f"{name_copies(builds)}; {todo.native_source} differs between the sides. Build each "
-            "side in `setup` of suite.toml (`python -m pip install --upgrade --target .deps .`), "
-            "and name that folder in `python_path`"
+            f"expected modules that were built from {todo.root}, found some that both sides share, "
+            f"and {todo.native_source} differs: build each side in `setup` of suite.toml (`python "
+            "-m pip install --upgrade --target .deps .`), and name that folder in `python_path`. "
+            f"Shared: {name_copies(builds)}"
         )
-    _CHECKED[:] = [os.getpid(), *imported]
+    # Now, not before: to look, sysconfig has imported a module itself.
+    _CHECKED[:] = [os.getpid(), *_list_imports()]
+
+
+def _list_imports() -> list[object]:
+    return [*sys.modules, *sys.path, _has_started_programs()]
 
 
 @dataclass(frozen=True, slots=True)

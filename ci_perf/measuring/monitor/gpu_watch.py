@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import msgspec
 
@@ -22,7 +22,6 @@ _MAX_CHARS = 500
 _MAY_BE_ABSENT = (
     "utilization",
     "sm_clock_mhz",
-    "memory_clock_mhz",
     "temperature_c",
     "power_w",
     "power_limit_w",
@@ -69,33 +68,27 @@ class _Gauge:
         return Span(low=self.low, mean=self.total / self.readings, high=self.high)
 
 
+# Of these the lowest, the mean and the highest reading are kept.
+_GAUGED = (
+    *("utilization", "sm_clock_mhz", "temperature_c", "power_w"),
+    *("pcie_generation", "pcie_width"),
+)
 # nvml.h: "may be also reported during PState or clock change".
 _SLOWDOWN_READINGS = 2
 
 
-@dataclass
 class _Region:
     """What was read over the timed region."""
 
-    readings: int = 0
-    event_reasons: Counter[str] | None = None
-    utilization: _Gauge = field(default_factory=_Gauge)
-    sm_clock_mhz: _Gauge = field(default_factory=_Gauge)
-    memory_clock_mhz: _Gauge = field(default_factory=_Gauge)
-    temperature_c: _Gauge = field(default_factory=_Gauge)
-    power_w: _Gauge = field(default_factory=_Gauge)
-    pcie_generation: _Gauge = field(default_factory=_Gauge)
-    pcie_width: _Gauge = field(default_factory=_Gauge)
+    def __init__(self) -> None:
+        self.readings = 0
+        self.event_reasons: Counter[str] | None = None
+        self.gauges = {name: _Gauge() for name in _GAUGED}
 
     def add(self, readings: Readings) -> None:
         self.readings += any(value is not None for value in dataclasses.astuple(readings))
-        self.utilization.add(readings.utilization)
-        self.sm_clock_mhz.add(readings.sm_clock_mhz)
-        self.memory_clock_mhz.add(readings.memory_clock_mhz)
-        self.temperature_c.add(readings.temperature_c)
-        self.power_w.add(readings.power_w)
-        self.pcie_generation.add(readings.pcie_generation)
-        self.pcie_width.add(readings.pcie_width)
+        for name, gauge in self.gauges.items():
+            gauge.add(getattr(readings, name))
         if readings.event_reasons is not None:
             self.event_reasons = (self.event_reasons or Counter()) + Counter(readings.event_reasons)
 
@@ -175,11 +168,10 @@ class GpuWatch:
         evidence = GpuEvidence(
             uuid=self._gpu.uuid,
             readings=region.readings,
-            utilization=region.utilization.span(),
-            sm_clock_mhz=region.sm_clock_mhz.span(),
-            memory_clock_mhz=region.memory_clock_mhz.span(),
-            temperature_c=region.temperature_c.span(),
-            power_w=region.power_w.span(),
+            utilization=region.gauges["utilization"].span(),
+            sm_clock_mhz=region.gauges["sm_clock_mhz"].span(),
+            temperature_c=region.gauges["temperature_c"].span(),
+            power_w=region.gauges["power_w"].span(),
             power_limit_w=self._facts.power_limit_w,
             energy_j=differences.of(
                 "energy_j",
@@ -230,7 +222,8 @@ class GpuWatch:
 
     def _pcie(self) -> PcieLink | None:
         """Return the link at its fastest, for it slows down at rest, and at its narrowest."""
-        generation, width = self._region.pcie_generation, self._region.pcie_width
+        gauges = self._region.gauges
+        generation, width = gauges["pcie_generation"], gauges["pcie_width"]
         most = (self._facts.pcie_max_generation, self._facts.pcie_max_width)
         if not generation.readings or not width.readings or most[0] is None or most[1] is None:
             return None

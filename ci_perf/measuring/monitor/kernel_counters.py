@@ -5,7 +5,7 @@ A counter that does not exist, or belongs to a process that has ended, is absent
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -18,21 +18,13 @@ _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProcessCounters:
-    """One process. ``involuntary`` are its threads with how often each was made to give way."""
-
-    cpu_s: float
-    involuntary: dict[int, int]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class KernelCounters:
-    """Seconds in which some task waited, seconds that the quota took, and the processes by id."""
+    """Seconds in which some task waited, that the quota took, and of CPU time by process."""
 
     cpu_wait_s: float | None
     memory_wait_s: float | None
     throttled_s: float | None
-    processes: dict[int, ProcessCounters]
+    cpu_s: dict[int, float]
 
 
 def read(
@@ -40,34 +32,19 @@ def read(
 ) -> KernelCounters:
     """Read the host, the control group of the first process, and every process that still is."""
     pids = list(pids)
-    counters = {pid: _process(proc / str(pid)) for pid in pids}
+    cpu_s = {pid: _read_cpu_s(proc / str(pid)) for pid in pids}
     return KernelCounters(
         cpu_wait_s=_read_waited(proc, "cpu"),
         memory_wait_s=_read_waited(proc, "memory"),
         throttled_s=_read_throttled(proc / str(pids[0]) if pids else proc / "self", cgroups),
-        processes={pid: process for pid, process in counters.items() if process},
+        cpu_s={pid: seconds for pid, seconds in cpu_s.items() if seconds is not None},
     )
 
 
 def cpu_s(before: KernelCounters, after: KernelCounters) -> float | None:
     """Return the processor time between two readings, of the processes that are in both."""
-    both = _in_both(before, after)
-    return max(0.0, sum(new.cpu_s - old.cpu_s for old, new in both)) if both else None
-
-
-def involuntary_switches(before: KernelCounters, after: KernelCounters) -> int | None:
-    """Return how often threads were made to give way between two readings.
-
-    A thread that has ended meanwhile took its count with it.
-    """
-    both = _in_both(before, after)
-    if not both:
-        return None
-    return sum(
-        max(0, count - old.involuntary.get(thread, 0))
-        for old, new in both
-        for thread, count in new.involuntary.items()
-    )
+    both = before.cpu_s.keys() & after.cpu_s.keys()
+    return max(0.0, sum(after.cpu_s[pid] - before.cpu_s[pid] for pid in both)) if both else None
 
 
 def rss_peak_bytes(pid: int, proc: Path = linux.PROC) -> int | None:
@@ -133,69 +110,33 @@ def _kilobytes(text: str) -> dict[str, int]:
     return {name: int(size) * 1024 for name, size in sizes}
 
 
-def _in_both(
-    before: KernelCounters, after: KernelCounters
-) -> list[tuple[ProcessCounters, ProcessCounters]]:
-    return [
-        (before.processes[pid], new)
-        for pid, new in after.processes.items()
-        if pid in before.processes
-    ]
-
-
 def _read_waited(proc: Path, resource: str) -> float | None:
     text = read_or_nothing(proc / "pressure" / resource)
     line = re.search(r"^some .*\btotal=(\d+)", text, re.MULTILINE)
     return int(line[1]) / 1e6 if line else None
 
 
-def _process(folder: Path) -> ProcessCounters | None:
+def _read_cpu_s(folder: Path) -> float | None:
     # "pid (name) state ppid ... utime stime ...": the name may hold anything.
     fields = read_or_nothing(folder / "stat").rpartition(")")[2].split()
     if len(fields) < 13 or not (fields[11] + fields[12]).isdigit():
         return None
-    return ProcessCounters(
-        cpu_s=(int(fields[11]) + int(fields[12])) / _TICKS_PER_S,
-        involuntary=dict(_involuntary(folder)),
-    )
-
-
-def _involuntary(folder: Path) -> Iterator[tuple[int, int]]:
-    for status in folder.glob("task/[0-9]*/status"):
-        text = read_or_nothing(status)
-        if line := re.search(r"^nonvoluntary_ctxt_switches:\s+(\d+)", text, re.MULTILINE):
-            yield int(status.parent.name), int(line[1])
+    return (int(fields[11]) + int(fields[12])) / _TICKS_PER_S
 
 
 def _read_throttled(process: Path, cgroups: Path) -> float | None:
-    """Add up what the quotas of a process's control group, and of those above it, have taken."""
-    taken_s = [
-        seconds
-        for folder in _cpu_groups(read_or_nothing(process / "cgroup"), cgroups)
-        if (seconds := _parse_throttled(read_or_nothing(folder / "cpu.stat"))) is not None
-    ]
-    return sum(taken_s) if taken_s else None
-
-
-def _cpu_groups(membership: str, cgroups: Path) -> Iterator[Path]:
-    """Yield the folders of the groups with a quota: "4:cpu,cpuacct:/path", or "0::/path".
+    """Add up what the quotas of a process's control group, and of those above it, have taken.
 
     In a container a path may be the host's, and only the root of it mounted.
     """
-    for line in membership.splitlines():
-        _, _, rest = line.partition(":")
-        controllers, _, path = rest.partition(":")
-        if controllers and "cpu" not in controllers.split(","):
-            continue
-        mounts = [cgroups / controllers, cgroups / "cpu"] if controllers else [cgroups]
-        for mount in mounts:
-            if (mount / "cpu.stat").exists() or (mount / path.lstrip("/")).is_dir():
-                yield mount
-                inner = mount
-                for part in Path(path).parts[1:]:
-                    inner = inner / part
-                    yield inner
-                break
+    taken_s = [
+        seconds
+        for mount, path, _ in linux.find_control_groups("cpu", process, cgroups)
+        for folder in (mount / path.lstrip("/"), *(mount / path.lstrip("/")).parents)
+        if folder.is_relative_to(mount)
+        if (seconds := _parse_throttled(read_or_nothing(folder / "cpu.stat"))) is not None
+    ]
+    return sum(taken_s) if taken_s else None
 
 
 def _parse_throttled(text: str) -> float | None:

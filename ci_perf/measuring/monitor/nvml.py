@@ -54,7 +54,6 @@ class Readings:
 
     utilization: float | None
     sm_clock_mhz: int | None
-    memory_clock_mhz: int | None
     temperature_c: int | None
     power_w: float | None
     used_bytes: int | None
@@ -86,7 +85,6 @@ class GpuFacts:
     mig: bool | None
     ecc: bool | None
     rows_broken: bool | None
-    persistence: bool | None
     power_limit_w: float | None
     power_default_w: float | None
     pcie_max_generation: int | None
@@ -118,19 +116,19 @@ class Gpu:
     def readings(self) -> Readings:
         """Read what changes from moment to moment."""
         utilization = self._number("utilization", 100, _utilization)
-        power = self._number(
-            "power_w", _MAX_WATTS * 1000, lambda n, h: n.nvmlDeviceGetPowerUsage(h)
-        )
         return Readings(
             utilization=None if utilization is None else utilization / 100,
-            sm_clock_mhz=self._clock("sm_clock_mhz", "NVML_CLOCK_SM"),
-            memory_clock_mhz=self._clock("memory_clock_mhz", "NVML_CLOCK_MEM"),
+            sm_clock_mhz=self._number(
+                "sm_clock_mhz", _MAX_MHZ, lambda n, h: n.nvmlDeviceGetClockInfo(h, n.NVML_CLOCK_SM)
+            ),
             temperature_c=self._number(
                 "temperature_c",
                 _MAX_CELSIUS,
                 lambda n, h: n.nvmlDeviceGetTemperature(h, n.NVML_TEMPERATURE_GPU),
             ),
-            power_w=None if power is None else power / 1000,
+            power_w=self._thousandths(
+                "power_w", _MAX_WATTS, lambda n, h: n.nvmlDeviceGetPowerUsage(h)
+            ),
             used_bytes=self._memory("used_bytes")[0],
             event_reasons=self._event_reasons(),
             processes=self._number("processes", _MAX_COUNT, _processes),
@@ -142,26 +140,17 @@ class Gpu:
 
     def counters(self) -> Counters:
         """Read what only grows."""
-        energy = self._number(
-            "energy_j", 2**63, lambda n, h: n.nvmlDeviceGetTotalEnergyConsumption(h)
-        )
         violations = {name: self._violation(name, policy) for name, policy in _POLICIES.items()}
         return Counters(
-            energy_j=None if energy is None else energy / 1000,
+            energy_j=self._thousandths(
+                "energy_j", 2**53, lambda n, h: n.nvmlDeviceGetTotalEnergyConsumption(h)
+            ),
             violations_s={name: s for name, s in violations.items() if s is not None},
             ecc_errors=self._number("ecc_errors", 2**63, _ecc_errors),
         )
 
     def facts(self) -> GpuFacts:
         """Read what stays."""
-        limit = self._number(
-            "power_limit_w", _MAX_WATTS * 1000, lambda n, h: n.nvmlDeviceGetEnforcedPowerLimit(h)
-        )
-        default = self._number(
-            "power_default_w",
-            _MAX_WATTS * 1000,
-            lambda n, h: n.nvmlDeviceGetPowerManagementDefaultLimit(h),
-        )
         rows = self._ask("rows_broken", lambda n, h: n.nvmlDeviceGetRemappedRows(h))
         return GpuFacts(
             name=self._ask("name", lambda n, h: str(n.nvmlDeviceGetName(h))),
@@ -170,11 +159,14 @@ class Gpu:
             mig=self._ask("mig", lambda n, h: n.nvmlDeviceGetMigMode(h)[0] == 1),
             ecc=self._ask("ecc", lambda n, h: n.nvmlDeviceGetEccMode(h)[0] == 1),
             rows_broken=None if rows is None else bool(rows[2] or rows[3]),
-            persistence=self._ask(
-                "persistence", lambda n, h: n.nvmlDeviceGetPersistenceMode(h) == 1
+            power_limit_w=self._thousandths(
+                "power_limit_w", _MAX_WATTS, lambda n, h: n.nvmlDeviceGetEnforcedPowerLimit(h)
             ),
-            power_limit_w=None if limit is None else limit / 1000,
-            power_default_w=None if default is None else default / 1000,
+            power_default_w=self._thousandths(
+                "power_default_w",
+                _MAX_WATTS,
+                lambda n, h: n.nvmlDeviceGetPowerManagementDefaultLimit(h),
+            ),
             pcie_max_generation=self._number(
                 "pcie_max", 100, lambda n, h: n.nvmlDeviceGetMaxPcieLinkGeneration(h)
             ),
@@ -211,10 +203,11 @@ class Gpu:
         self.absent[name] = f"expected at most {most}, found {number}"
         return None
 
-    def _clock(self, name: str, kind: str) -> int | None:
-        return self._number(
-            name, _MAX_MHZ, lambda n, h: n.nvmlDeviceGetClockInfo(h, getattr(n, kind))
-        )
+    def _thousandths(
+        self, name: str, most: int, question: Callable[[Any, Any], int]
+    ) -> float | None:
+        number = self._number(name, most * 1000, question)
+        return None if number is None else number / 1000
 
     def _violation(self, name: str, policy: int) -> float | None:
         held_ns = self._number(

@@ -116,7 +116,6 @@ class Monitor:
                 memory_pressure=_share(
                     begin.kernel.memory_wait_s, end.kernel.memory_wait_s, wall_s
                 ),
-                involuntary_switches=kernel_counters.involuntary_switches(begin.kernel, end.kernel),
                 throttled_s=_difference(begin.kernel.throttled_s, end.kernel.throttled_s),
             ),
             gpus=tuple(gpu.evidence(wall_s) for gpu in self._gpus),

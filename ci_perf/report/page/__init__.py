@@ -19,7 +19,7 @@ from ci_perf.model.comparison import Change, Comparison
 from ci_perf.model.run import Run
 from ci_perf.model.summary import Summary
 from ci_perf.report import cells, comparison_page, headline, phrases, table_rows, tables
-from ci_perf.report.escape import Command, Emphasis, Markdown
+from ci_perf.report.escape import Command, Emphasis, Link, Markdown
 from ci_perf.report.page import launches, scales
 from ci_perf.report.page.launches import Launches
 
@@ -83,7 +83,10 @@ def _render_part(part: str) -> Markup:
         said = markupsafe.escape(_SPACE_OF_UNIT.sub("\N{NO-BREAK SPACE}", part))
         return said.replace("\n", Markup("<br>"))
     text = phrases.plain((part,))
-    return Markup("<code>{}</code>").format(text) if text else Markup("")
+    shown = Markup("<code>{}</code>").format(text) if text else Markup("")
+    if isinstance(part, Link) and part.address:
+        return Markup('<a href="{}" rel="noreferrer">{}</a>').format(part.address, shown)
+    return shown
 
 
 def _render_phrase(parts: str | Sequence[str]) -> Markup:

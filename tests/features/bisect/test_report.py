@@ -28,7 +28,7 @@ def test_the_commit_comes_first_with_what_it_did():
     assert "9 pairs of it and its parent have shown it." in text
     assert "5 commits from `v1.0` to `main`: 4 sessions, 12 min 34 s" in text
     assert "| `2222222222 Change 2` | step time +0.1 %" in text
-    assert "1 commit not launched" in text
+    assert "1 commit was not launched: it runs the same program" in text
     assert "Change 4" not in text
 
 

@@ -127,7 +127,7 @@ def test_folders_are_named_in_full_and_have_to_exist(tmp_path, monkeypatch):
         ("allow-unpinned", "--container: expected KEY=VALUE with one of the keys image,"),
         ("allow-unpinned=yes", "--container allow-unpinned: expected true or false, found 'yes'"),
         ("gpu-access=none", "--container gpu-access: expected "),
-        ("pids=15", "--container pids: expected a number between 16 and 4194304, found 15"),
+        ("pids=15", "--container pids: expected a number between 16 and 4194304, found '15'"),
         ("pids=many", "--container pids: expected a number between 16 and 4194304, found 'many'"),
         ("cpus=3-", "--container cpus: expected numbers of cores"),
         ("cpus=0 --privileged", "--container cpus: expected numbers of cores"),

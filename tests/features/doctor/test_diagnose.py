@@ -64,11 +64,24 @@ def test_a_machine_on_the_good_side_of_a_border_is_left_in_peace(host):
     assert codes(diagnose(host=machines.a_host(**host))) == ["cpu_works", "cuda_works"]
 
 
-def test_what_is_just_beyond_a_border_does_not_read_as_the_border():
-    diagnosis = diagnose(host=machines.a_host(cpu_pressure_percent=10.040000000000001))
-
-    assert finding("noisy_machine", diagnosis).what.startswith("In 10.04 % of the last 10 s")
-    assert "(expected at most 10 %)" in finding("noisy_machine", diagnosis).what
+@pytest.mark.parametrize(
+    ("code", "host", "words"),
+    [
+        (
+            "noisy_machine",
+            {"cpu_pressure_percent": 10.040000000000001},
+            "In 10.04 % of the last 10 s some task waited for a core (expected at most 10 %)",
+        ),
+        (
+            "little_disk",
+            {"temporary": machines.a_space("/tmp", free=2 * GIB - 1)},
+            "/tmp has 2047 MiB free: expected at least 2048 MiB",
+        ),
+        ("cpu_quota", {"cpu_quota": 1.0}, "The CPU quota is 1 of 8 cores"),
+    ],
+)
+def test_what_is_just_beyond_a_border_does_not_read_as_the_border(code, host, words):
+    assert finding(code, diagnose(host=machines.a_host(**host))).what.startswith(words)
 
 
 def test_what_the_system_does_not_say_is_no_finding():

@@ -89,7 +89,7 @@ def test_every_other_kind_has_words_and_numbers(cause, what, numbers):
 
 
 def test_changes_that_take_no_time_are_no_cause():
-    assert said(others=(NEW,)).endswith("takes no time that goes this way.")
+    assert said(others=(NEW,)).endswith("explains a change in this direction.")
 
 
 def test_a_cause_says_pass_and_side_and_counts_operators_that_are_not_named():

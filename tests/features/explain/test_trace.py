@@ -15,8 +15,8 @@ from ci_perf.features.explain.model import HostTimes, OperatorTimes, StepProfile
 from ci_perf.features.explain.worker import kept_trace, trace
 from ci_perf.features.explain.worker.origins import AuthorCode
 from ci_perf.features.explain.worker.passes import Passes
-from ci_perf.measuring.device import CpuDevice, CudaDevice
-from ci_perf.measuring.distributed import Solo
+from ci_perf.measuring.device import CudaDevice, Device
+from ci_perf.measuring.distributed import Group
 from ci_perf.measuring.instruments import Instruments, TimeLeft
 from ci_perf.measuring.step_phases import Watcher
 from ci_perf.model.task import TRACE
@@ -206,9 +206,9 @@ def traced(tmp_path):
     """Trace a step of one operator in this process."""
 
     def take(step=lambda: torch.ones(64) + 1, *, limit_s=60.0, here=None):
-        group, left = Solo(), TimeLeft(limit_s, clock=lambda: 0.0)
+        group, left = Group(), TimeLeft(limit_s, clock=lambda: 0.0)
         code = AuthorCode(str(tmp_path))
-        passes = Passes(step, code, here or CpuDevice(), group, Watcher(), left)
+        passes = Passes(step, code, here or Device(), group, Watcher(), left)
         todo = a_task(tmp_path / "it.py", trace_to=TRACE)
         instruments = Instruments(left, 1e-3, group)
         return trace.add_trace(StepProfile(steps=2), passes, todo, tmp_path, instruments)

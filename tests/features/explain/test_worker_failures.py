@@ -9,8 +9,8 @@ from ci_perf.features.explain.model import NAME_CHARS
 from ci_perf.features.explain.worker import operators
 from ci_perf.features.explain.worker.origins import AuthorCode
 from ci_perf.features.explain.worker.passes import Passes
-from ci_perf.measuring.device import CpuDevice
-from ci_perf.measuring.distributed import Solo
+from ci_perf.measuring.device import Device
+from ci_perf.measuring.distributed import Group
 from ci_perf.measuring.instruments import TimeLeft
 from ci_perf.measuring.step_phases import Watcher
 from ci_perf.model.process import NO_RESULT_IN_TIME, Phase
@@ -126,7 +126,7 @@ def step():
 def passes(step, root, *, limit_s):
     """Watch a step for which so much time is left."""
     left = TimeLeft(limit_s, time.monotonic)
-    return Passes(step, AuthorCode(str(root)), CpuDevice(), Solo(), Watcher(), left)
+    return Passes(step, AuthorCode(str(root)), Device(), Group(), Watcher(), left)
 
 
 def test_a_step_of_many_operators_takes_no_more_than_its_time(tmp_path):

@@ -1,4 +1,4 @@
-"""What engines are told: a manifest that Kubernetes takes, and resources of Ray."""
+"""What engines are told: a Job that Kubernetes takes, and resources of Ray."""
 
 import sys
 from pathlib import Path
@@ -8,67 +8,21 @@ import pytest
 from ruamel.yaml import YAML
 
 from ci_perf.errors import UsageError
-from ci_perf.features.fleet import manifest, ray
-from ci_perf.features.fleet.manifest import Cluster
+from ci_perf.features.fleet import ray
 from ci_perf.features.fleet.unit import UnitFolder
 
-MOUNT = Path("/perf")
-CLUSTER = Cluster(
-    image="ghcr.io/us/perf@sha256:0123",
-    claim="perf",
-    mount=MOUNT,
-    resources={"nvidia.com/gpu": "8", "memory": "900Gi"},
-    node_labels={"pool": "h100"},
-    at_once=2,
-)
-
-
-def rendered(units=("u0", "u1", "u2"), cluster=CLUSTER, **more):
-    paths = {"plan": MOUNT / "it's.json", "root": MOUNT / "project", "output": MOUNT / "units"}
-    text = manifest.render_job(cluster, units, name="ci-perf-1", **{**paths, **more})
-    return YAML(typ="safe").load(text)
+JOB = Path("examples/fleet/kubernetes.yaml")
 
 
 # Per-index limits are stable since 1.33; before, they were behind a gate.
 @pytest.mark.parametrize("version", ["1.29", "1.33", kubernetes_validate.latest_version()])
-@pytest.mark.parametrize("labels", [{}, {"pool": 'a "quoted": one'}])
-def test_a_manifest_fits_the_published_schema(version, labels):
-    cluster = Cluster(image=CLUSTER.image, claim="perf", mount=MOUNT, node_labels=labels)
+def test_the_job_of_the_examples_fits_the_published_schema(version):
+    job = YAML(typ="safe").load(JOB)
+    kubernetes_validate.validate(job, version, strict=True)
 
-    kubernetes_validate.validate(rendered(cluster=cluster), version, strict=True)
-    kubernetes_validate.validate(rendered(), version, strict=True)
-
-
-def test_a_manifest_that_does_not_fit_is_noticed():
-    document = rendered()
-    document["spec"]["backoffLimitPerIndx"] = 0
-
+    job["spec"]["backoffLimitPerIndx"] = 0
     with pytest.raises(kubernetes_validate.ValidationError):
-        kubernetes_validate.validate(document, "1.33", strict=True)
-
-
-def test_each_index_measures_the_unit_of_its_place():
-    spec = rendered()["spec"]
-    (container,) = spec["template"]["spec"]["containers"]
-    shell, how, script, *words = container["command"]
-
-    assert (spec["completions"], spec["parallelism"], spec["maxFailedIndexes"]) == (3, 2, 3)
-    assert (shell, how, words) == ("sh", "-ec", ["/perf/units", "u0", "u1", "u2"])
-    assert """--plan '/perf/it'"'"'s.json' --unit "$1" --output "$0/$1/run.json""" in script
-    assert spec["template"]["spec"]["automountServiceAccountToken"] is False
-
-
-@pytest.mark.parametrize(
-    ("cluster", "more", "message"),
-    [
-        (Cluster(image="perf:latest", claim="c", mount=MOUNT), {}, "--image: expected an image by"),
-        (CLUSTER, {"root": Path("/home")}, "the checkout: expected a path below --mount /perf"),
-        (CLUSTER, {"output": Path("/perfect")}, "--output: expected a path below --mount /perf"),
-    ],
-)
-def test_what_pods_would_not_find_is_refused(cluster, more, message):
-    with pytest.raises(UsageError, match=message):
-        rendered(cluster=cluster, **more)
+        kubernetes_validate.validate(job, version, strict=True)
 
 
 @pytest.mark.parametrize(

@@ -100,7 +100,7 @@ def test_earlier_changes_are_shown_where_nothing_moved_lately():
 
     shown = terminal(history)
 
-    assert "Nothing moved in the last 90 days. Before, 1 change; the last ones:" in shown
+    assert "Nothing moved in the last 90 days. Earlier changes, newest first, 1 of 1:" in shown
     assert "A change that nobody has accepted is seen in the series" in shown
 
 
@@ -115,6 +115,7 @@ def test_what_is_missing_is_said_first():
 
     shown = terminal(history)
 
+    assert "1 commit, 2026-01-01; read on" in shown
     assert "This clone is shallow" in shown
     assert "git fetch --unshallow" in shown
     assert "Skipped 7 versions of files" in shown
@@ -137,6 +138,10 @@ def test_a_metric_that_never_changed_is_only_counted():
 
     assert "suite smoke; 1 metric that never changed" in shown
     assert "graph breaks" not in shown
+
+    shown = terminal(a_branch_history(a_workload_history(*sessions[:1] * 2, lines=lines)))
+    assert "suite smoke; 2 metrics that never changed" in shown
+    assert "excludes" not in shown
 
 
 def test_hostile_words_command_no_terminal():

@@ -174,3 +174,9 @@ def test_a_number_that_says_nothing_is_refused_at_its_line(tmp_path, name, said)
     done, _ = run(tmp_path, program=f"import ci_perf\nci_perf.record(dict([('{name}', 0)]))")
 
     assert said in done.stderr
+
+
+def test_outside_of_a_check_a_later_use_is_a_plain_attribute():
+    ci_perf.record(loss=1.0)
+
+    assert vars(ci_perf)["record"] is ci_perf.record

@@ -69,10 +69,7 @@ class Project:
         """Return what the checkout and the commit differ in from the record."""
         assert self.program is not None
         trees = FolderTree(self.root), GitTree(self.root, "HEAD")
-        return [
-            difference[1] if difference else ""
-            for difference in (proof.find_difference(self.program, tree) for tree in trees)
-        ]
+        return [proof.find_difference(self.program, tree) for tree in trees]
 
 
 def write(path, content):

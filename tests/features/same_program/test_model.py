@@ -1,35 +1,50 @@
 """The record of several launches or ranks: what any of them has used."""
 
+import pytest
+
 from ci_perf.model.program import join_programs
 from tests.programs import a_program
 
+A, B, ONE, TWO = "a" * 40, "b" * 40, "1" * 16, "2" * 16
+
 
 def test_what_any_launch_uses_is_used():
-    first = a_program(folders={"data": ""}, searches={"": ("a",)}, obstacles=("it opens a socket",))
+    first = a_program(searches={"": ("a",)}, obstacles=("it opens a socket",))
     second = a_program(
-        files={"src/net.py": "a" * 40, "data/more.json": "c" * 40, "data/labels.json": ""},
-        folders={"data": "1" * 16},
+        paths={"data/more.json": f"file {A}"},
         searches={"": ("b",)},
         obstacles=("it opens a socket", "it starts a shell"),
     )
 
     program = join_programs([first, second])
 
-    assert program.files == {**first.files, "data/more.json": "c" * 40}
-    assert program.code == ("src/net.py",)
-    assert program.folders == {"data": "1" * 16}
+    assert program.paths == first.paths | second.paths
     assert program.searches == {"": ("a", "b")}
     assert program.obstacles == ("it opens a socket", "it starts a shell")
 
 
-def test_a_file_that_one_launch_read_in_another_way_than_by_import_is_no_code():
-    whole = a_program(code=())
+@pytest.mark.parametrize(
+    ("more", "less"),
+    [
+        (f"file {A}", f"code {A}"),
+        (f"file {A}", "file"),
+        (f"code {A}", "file"),
+        (f"folder {ONE}", "folder"),
+        (f"link {A}", "file"),
+    ],
+)
+def test_the_launch_of_which_more_of_a_path_counts_is_believed(more, less):
+    launches = [a_program(paths={"a": state}) for state in (more, less)]
 
-    for launches in ([whole, a_program()], [a_program(), whole]):
-        assert join_programs(launches).code == ()
+    for order in (launches, launches[::-1]):
+        joined = join_programs(order)
+        assert (joined.paths, joined.obstacles) == ({"a": more}, ())
 
 
 def test_a_file_that_changes_between_launches_proves_nothing():
-    other = a_program(files={"src/net.py": "c" * 40})
+    def find_obstacles(first, second):
+        return join_programs([a_program(paths={"a": each}) for each in (first, second)]).obstacles
 
-    assert join_programs([a_program(), other]).obstacles == ("src/net.py was changed while it ran",)
+    assert find_obstacles(f"code {A}", f"file {B}") == ("a was changed while it ran",)
+    # What a launch leaves in a folder is told by itself.
+    assert find_obstacles(f"folder {ONE}", f"folder {TWO}") == ()

@@ -27,9 +27,12 @@ def record(project, **more):
     tree = FolderTree(project.root)
     plain = Program(
         workload="w",
-        files={path: tree.blob(path) or "" for path in ("data/labels.json", "net.py")},
-        code=("net.py",),
-        folders={"data": contents.digest_folder(project.root / "data"), "": ""},
+        paths={
+            "": "folder",
+            "data": f"folder {contents.digest_folder(project.root / 'data')}",
+            "data/labels.json": f"file {tree.blob('data/labels.json')}",
+            "net.py": f"code {tree.blob('net.py')}",
+        },
         searches={"": ("*.dist-info", "config.toml", "net", "numpy")},
         inputs=proof.digest_inputs(tree, ["inputs/**/*.bin"]),
     )
@@ -40,7 +43,7 @@ def find_details(program, repository):
     """Return what the checkout and its commit say, once."""
     repository.commit()
     trees = FolderTree(repository.root), GitTree(repository.root, "HEAD")
-    said = {(proof.find_difference(program, tree) or ("", ""))[1] for tree in trees}
+    said = {proof.find_difference(program, tree) for tree in trees}
     assert len(said) == 1, said
     return said.pop()
 
@@ -85,7 +88,7 @@ def test_a_change_is_a_difference_where_the_program_uses_it(project, path, text,
 def test_a_file_that_is_gone_and_an_obstacle_differ(project):
     blocked = record(project, obstacles=("it starts a shell",))
     assert find_details(blocked, project) == "it starts a shell"
-    program = record(project, folders={})
+    program = record(project)
     (project.root / "data/labels.json").unlink()
 
     assert find_details(program, project) == "data/labels.json is not there any more"

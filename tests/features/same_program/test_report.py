@@ -33,7 +33,7 @@ def test_the_report_explains_it_once_in_two_sentences_and_counts_the_workloads()
     assert text.count("Same program:") == 1
     assert "✅ 3 unchanged" in text
     assert "not launched: 33 files are the same" in text
-    assert "Pass: no regression" in text
+    assert "Pass (green job): no regression" in text
 
 
 def test_a_report_without_such_rows_says_nothing_of_it():

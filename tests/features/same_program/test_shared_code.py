@@ -1,3 +1,4 @@
+import subprocess
 import sys
 import types
 
@@ -277,8 +278,11 @@ def test_a_copy_whose_modules_come_from_several_folders_is_refused(tmp_path, sit
     assert refusal(root) == ""
 
     write(root / "python/my_model/d.py", "x = 2")
+    assert refusal(root).endswith(f"Copied: my_model.d ({site}/my_model/d.py)")
 
-    assert "my_model.d" in refusal(root)
+    for name in ("src/my_model/a", "src/my_model/b", "python/my_model/c"):
+        write(root / f"{name}.py", "x = 2")
+    assert refusal(root).endswith("/a.py), my_model.b, my_model.c and 1 more")
 
 
 def test_a_file_that_a_build_of_the_head_has_made_is_no_code_of_the_head(tmp_path, site, imports):
@@ -291,3 +295,24 @@ def test_a_file_that_a_build_of_the_head_has_made_is_no_code_of_the_head(tmp_pat
 
     assert refusal(base, head) == ""
     assert refusal(head, base) == ""
+
+
+def test_a_process_that_is_forked_does_not_look_again(tmp_path):
+    """To look at all modules takes longer than to time a step of microseconds."""
+    program = f"""
+import os, pathlib
+from ci_perf.features.same_program import shared_code
+from tests.features.same_program.copies import a_task
+task = a_task(pathlib.Path({str(tmp_path)!r}))
+shared_code.check(task)
+del shared_code.find_copies
+if not os.fork():
+    shared_code.check(task)
+    os._exit(0)
+print(os.wait()[1])
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+
+    assert done.stdout == "0\n", done.stderr

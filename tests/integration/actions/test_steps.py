@@ -139,8 +139,8 @@ def test_reporting_publishes_what_was_measured_elsewhere(recorded):
 
     assert ran(done) == ["Find or install ci-perf", "Report"]
     assert called(job, "publish") == [
-        *("publish", "--workloads=workloads", "--baselines=baselines"),
-        *("--check", "--key=nightly", "--", "h200.json", "the l4.json"),
+        *("publish", "--baselines=baselines", "--check", "--key=nightly"),
+        *("--", "h200.json", "the l4.json"),
     ]
     assert (done.conclusion, done.outputs["outcome"]) == ("failure", "failure")
     assert done.outputs["exit-code"] == "1"

@@ -24,7 +24,7 @@ def test_a_slower_pull_request_is_told_accepted_and_then_green(stage):
     assert files.read(folder / "run.json", Run).measured
     assert files.read(folder / "comparison.json", Comparison).exit_code == 1
     headline = (folder / "report.md").read_text().splitlines()[0]
-    assert headline.startswith("### ❌ Fail: ")
+    assert headline.startswith("### ❌ Fail (red job): ")
     assert headline in gpu.summaries[0]
     assert (measured.outputs["exit-code"], measured.outputs["verdict"]) == ("1", "regressed")
     assert measured.step("measure").code == reported.step("report").code == 1

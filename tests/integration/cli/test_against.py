@@ -182,7 +182,7 @@ def test_an_interrupt_keeps_the_run_and_leaves_no_worktree(repository):
     project = Project(repository.root)
     process = project.start("check", "--against", "main", "--output", "../run.json")
     line = ""
-    while "launching base and head in turns" not in line:
+    while "launching base and head alternately" not in line:
         line = process.stderr.readline()
         assert line, "it ended before base and head took turns"
     wait_until(lambda: is_measuring(process.pid))

@@ -52,7 +52,7 @@ def test_a_person_at_a_terminal_gets_the_form_for_terminals(judged):
     )
 
     assert code == ExitCode.REGRESSED
-    assert shown.startswith("❌ Fail: ".encode())
+    assert shown.startswith("❌ Fail (red job): ".encode())
     assert b"<details>" not in shown
 
 

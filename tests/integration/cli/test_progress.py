@@ -1,7 +1,5 @@
 """What a log, and GitHub's, shows of a run; and what the canaries leave in its file."""
 
-import pytest
-
 from ci_perf.errors import ExitCode
 from ci_perf.model.run import Run
 from ci_perf.system import files
@@ -15,38 +13,25 @@ def commands(err):
     return [line for line in err.splitlines() if line.lstrip().startswith("::") or "##[" in line]
 
 
-@pytest.fixture
-def plain(project):
-    """Run in a log that is not GitHub's, wherever this test runs."""
-
-    def run(*arguments, **environment):
-        return project.run(*arguments, **{"GITHUB_ACTIONS": "", **environment})
-
-    return run
-
-
-def test_github_folds_the_lines_and_is_told_below_what_failed(project):
+def test_the_runner_of_github_obeys_nothing_that_a_workload_prints(project):
     project.workload("bad", LOUD + "raise ValueError('::error::boom')\n")
     project.workload("good").suite("bad", "good")
 
     done = project.run("run", GITHUB_ACTIONS="true")
 
     lines = done.err.splitlines()
-    closed = lines.index("::endgroup::")
-    assert lines[0] == "::group::measuring 2 workloads in 4 processes"
-    assert "[1/2] bad: failed in phase import" in lines[:closed]
-    assert lines[closed + 1] == "bad: failed in phase import"
-    assert "  | : :error::gotcha" in lines[closed:]
-    assert commands(done.err) == [lines[0], "::endgroup::"]
-    assert commands(done.out) == []
+    assert lines[0] == "measuring 2 workloads in 4 processes"
+    assert "[1/2] bad: failed in phase import" in lines
+    assert "  | : :error::gotcha" in lines
+    assert commands(done.err) == commands(done.out) == []
 
 
-def test_canaries_are_kept_in_the_run_and_no_file_of_the_repository_is_one(project, plain):
+def test_canaries_are_kept_in_the_run_and_no_file_of_the_repository_is_one(project):
     """Here one would stand in for torch, if only for the canaries."""
     (project.root / "torch.py").write_text("raise SystemExit('a canary of mine')\n")
     project.workload("good").suite("good", canaries=True)
 
-    done = plain("run")
+    done = project.run("run")
 
     canaries = files.read(project.root / "run.json", Run).canaries
     names = ["launch_latency", "matmul_random", "memory_copy"]
@@ -55,7 +40,7 @@ def test_canaries_are_kept_in_the_run_and_no_file_of_the_repository_is_one(proje
     assert [c.name for c in canaries if c.position == "after"] in ([], names)
 
 
-def test_canaries_that_fail_are_told_and_the_run_goes_on(project, plain, tmp_path):
+def test_canaries_that_fail_are_told_and_the_run_goes_on(project, tmp_path):
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken/torch.py").write_text(
         "import sys\nif 'canary' in sys.argv[0]:\n    raise OSError('libcudart: cannot open')\n"
@@ -63,7 +48,7 @@ def test_canaries_that_fail_are_told_and_the_run_goes_on(project, plain, tmp_pat
     )
     project.workload("good").suite("good", canaries=True)
 
-    done = plain("run", PYTHONPATH=str(tmp_path / "broken"))
+    done = project.run("run", PYTHONPATH=str(tmp_path / "broken"))
 
     run = files.read(project.root / "run.json", Run)
     assert done.code == ExitCode.OK

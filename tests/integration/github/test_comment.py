@@ -119,7 +119,7 @@ def test_changed_numerics_are_news(on_pull):
     rows = (a_change(), a_numerics())
     on_pull.publish("--skip-if-unchanged", of=[a_comparison(*rows, verdict=Verdict.UNCHANGED)])
 
-    assert "### ⚠️ Pass, with a warning: numerics changed: `mlp`" in on_pull.bodies()[0]
+    assert "### ⚠️ Pass (green job), with a warning: numerics changed" in on_pull.bodies()[0]
 
 
 # --- older and newer
@@ -227,25 +227,10 @@ def test_what_goes_wrong_once_is_made_good(client, github, fault, method, path):
     assert ["### again" in one.body for one in github.comments(PULL)] == [True]
 
 
-@pytest.mark.parametrize(
-    "fault", [faults.NOT_FOUND, faults.BAD_GATEWAY], ids=["no GraphQL", "GraphQL is down"]
-)
-def test_without_graphql_the_comment_of_a_bot_is_ours(client, github, fault):
-    github.forge_comments(PULL, report_comment.marker("smoke"), count=101)
-    github.fail_next("POST", "graphql", fault, times=99)
-    put(client)
-    put(client, a_draft("### again", run=2))
-
-    ours = [one for one in github.comments(PULL) if one.author == "github-actions[bot]"]
-    assert len(ours) == 1
-    assert "### again" in ours[0].body
-
-
 def test_a_server_that_is_silent_is_given_up(stage):
     github = stage.github
     github.add_pull(PULL)
     github.fail_next("POST", "graphql", faults.STALLED, times=9)
-    github.fail_next("GET", "comments", faults.STALLED, times=9)
 
     with pytest.raises(GithubError, match="expected an answer of GitHub"):
         put(a_client(github, timeout_s=1))

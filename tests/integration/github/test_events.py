@@ -32,7 +32,7 @@ def test_a_pull_request_is_commented_and_its_head_checked(stage, draft):
     assert not re.search("::warning|no comment", ended.err)
     assert posted(stage) == (1, 1)
     assert stage.github.checks(MERGED) == []
-    assert stage.summary.startswith("### ✅ Pass: ")
+    assert stage.summary.startswith("### ✅ Pass (green job): ")
 
 
 def test_a_pull_request_from_a_fork_is_only_summarised_and_nothing_is_tried(stage):
@@ -218,7 +218,6 @@ def test_every_event_of_the_table_is_tested_here():
 
 def test_what_is_asked_not_to_be_posted_is_not(stage):
     stage.github.add_pull(PULL, head_sha=HEAD)
-    stage.on_pull().publish("--no-comment", "--no-summary", of=[fine()])
+    stage.on_pull().publish("--no-comment", of=[fine()])
 
     assert stage.github.requests == []
-    assert not stage.summary

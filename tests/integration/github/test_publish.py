@@ -231,6 +231,6 @@ def test_the_command_line_ends_with_the_verdict(tmp_path, github):
     )
 
     assert done.returncode == ExitCode.REGRESSED, done.stderr
-    assert done.stdout.startswith("ci-perf: standard on nvidia-h200: ❌ Fail: slower: ")
+    assert done.stdout.startswith("ci-perf: standard on nvidia-h200: ❌ Fail (red job): slower: ")
     assert [one.conclusion for one in github.checks("a" * 40)] == ["failure"]
     assert github.token not in done.stdout + done.stderr

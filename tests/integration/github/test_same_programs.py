@@ -63,9 +63,7 @@ def a_recorded_run(number, *, has_record):
         id=f"r{number}",
         environment=an_environment(packages="1" * 16),
     )
-    program = Program(
-        workload="a", run=run.id, files={"src/net.py": blob(NET)}, code=("src/net.py",)
-    )
+    program = Program(workload="a", run=run.id, paths={"src/net.py": f"code {blob(NET)}"})
     return msgspec.structs.replace(run, programs=(program,) if has_record else ())
 
 

@@ -186,7 +186,7 @@ def test_what_an_author_does_to_the_gate_is_named_before_the_rows(main, tmp_path
     # A pass with another gate is no plain pass.
     first_line = phrases.plain(headline.summarise(comparison))
     is_pass = attempt.code == ExitCode.OK
-    assert first_line.startswith("⚠️ Pass, and the gate changes: ") == is_pass
+    assert first_line.startswith("⚠️ Pass (green job), and the gate changes: ") == is_pass
     assert "No action needed" not in markdown.render(comparison)
     for form, text in shown.items():
         said = " ".join(text.split())

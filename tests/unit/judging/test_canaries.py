@@ -39,7 +39,7 @@ def found(comparison):
 
 
 @pytest.mark.parametrize("factor", [1.04, 1 / 1.04])
-def test_when_the_canary_moved_no_time_is_judged(factor):
+def test_when_the_machine_moved_no_time_is_judged(factor):
     comparison = judged(*a_slow_pair(some_canaries(), some_canaries(before=factor * 1e-3)))
 
     rows = found(comparison)
@@ -75,11 +75,11 @@ SESSION = "against the session of 2026-11-21: matmul"
         ),
     ],
 )
-def test_the_comparison_says_which_canary_moved_by_how_much(before, after, detail):
+def test_the_comparison_says_which_machine_moved_by_how_much(before, after, detail):
     comparison = judged(*a_slow_pair(before, after))
 
     (reason,) = comparison.validity.reasons
-    assert (reason.code, reason.workload, reason.detail) == ("canary_moved", "", detail)
+    assert (reason.code, reason.workload, reason.detail) == ("machine_moved", "", detail)
     assert comparison.validity.status is Status.DEGRADED
     assert found(comparison)["step_time_s"] == (Verdict.INCONCLUSIVE, "machine_moved")
 
@@ -141,7 +141,7 @@ def test_a_suite_may_widen_the_gate_or_only_look():
     assert judged(*pair, limits=wide).validity.reasons == ()
     looked = judged(*pair, limits=look)
     (reason,) = looked.validity.reasons
-    assert (reason.code, reason.status) == ("canary_moved_no_gate", Status.DEGRADED)
+    assert (reason.code, reason.status) == ("machine_moved_no_gate", Status.DEGRADED)
     assert found(looked)["step_time_s"][0] is Verdict.LIKELY_SLOWER
 
 

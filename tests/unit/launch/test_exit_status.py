@@ -15,7 +15,6 @@ EVIDENCE = Evidence(
         cpu_s=None,
         cpu_pressure=None,
         memory_pressure=None,
-        involuntary_switches=None,
         throttled_s=None,
     ),
     gpus=(),

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ci_perf.launch import turn_scheduler
-from ci_perf.measuring.turn_client import Alone, Shared
+from ci_perf.measuring.turn_client import Shared, TurnTaker
 from ci_perf.model.task import TurnAnswer, TurnRequest
 from tests.clocks import Clock
 from tests.processes import wait_until
@@ -199,7 +199,7 @@ def test_who_has_no_time_left_waits_for_nobody_to_have_enough():
 
 
 def test_a_process_without_a_partner_need_not_wait_and_stops_when_it_has_enough():
-    alone = Alone(Clock(5.0))
+    alone = TurnTaker(Clock(5.0))
 
     alone.take()
 

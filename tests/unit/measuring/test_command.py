@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from ci_perf.measuring import command, timing
-from ci_perf.measuring.device import CpuDevice, ReportedSteps
+from ci_perf.measuring.device import Device, ReportedSteps
 from ci_perf.model.suite import Protocol, parse_metric
 from ci_perf.workload import Context
 
@@ -60,7 +60,7 @@ def test_a_program_of_its_own_is_run_once_for_each_block():
     protocol = Protocol(block_min_s=0.0, timed_min_blocks=1, timed_min_s=0.0, timed_max_s=0.0)
 
     timed = timing.time_blocks(
-        CpuDevice(), lambda: runs.append(1), protocol, step_s=1.0, start_s=1.0, is_fresh=True
+        Device(), lambda: runs.append(1), protocol, step_s=1.0, start_s=1.0, is_fresh=True
     )
 
     assert len(timed.block_s) == len(runs) == 1

@@ -3,7 +3,7 @@
 import pytest
 
 from ci_perf.measuring import device
-from ci_perf.measuring.device import CpuDevice, CudaDevice
+from ci_perf.measuring.device import CudaDevice, Device
 from tests.fakes.stream import Stream
 from tests.runs import a_device_memory
 
@@ -105,7 +105,7 @@ def test_a_step_that_the_clock_does_not_see_is_shorter_than_its_tick_but_not_not
 def test_a_cpu_times_a_block_and_each_step_by_its_clock():
     ticks = iter([0, 3, 10, 12])
 
-    block = CpuDevice(lambda: next(ticks)).time_block(lambda: None, 3)
+    block = Device(lambda: next(ticks)).time_block(lambda: None, 3)
 
     assert ns(block.step_s, *block.steps_s) == [4, 3, 7, 2]
     assert (block.device_s, block.issue_s) == (None, None)
@@ -113,7 +113,7 @@ def test_a_cpu_times_a_block_and_each_step_by_its_clock():
 
 def test_a_cpu_tells_the_time_between_two_stamps():
     ticks = iter([5, 25])
-    cpu = CpuDevice(lambda: next(ticks))
+    cpu = Device(lambda: next(ticks))
 
     host_s, device_s = cpu.between(cpu.stamp(), cpu.stamp())
 
@@ -121,7 +121,7 @@ def test_a_cpu_tells_the_time_between_two_stamps():
 
 
 def test_a_cpu_has_no_device_memory_rather_than_none_of_it():
-    cpu: device.Device = CpuDevice()
+    cpu = Device()
 
     assert cpu.memory() == ()
     assert device.highest(cpu.memory()) is None

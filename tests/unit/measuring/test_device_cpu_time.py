@@ -12,7 +12,7 @@ from subprocess import PIPE
 import pytest
 
 from ci_perf.measuring import device
-from ci_perf.measuring.device import CpuDevice
+from ci_perf.measuring.device import Device
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="known on Linux only")
 
@@ -89,10 +89,10 @@ def test_nothing_is_known_on_other_systems(monkeypatch):
 def test_a_block_has_the_cpu_time_of_its_steps_beside_that_of_the_wall():
     cpu = itertools.count(step=30_000_000)
 
-    block = CpuDevice(cpu_clock=lambda: next(cpu)).time_block(lambda: None, 10)
+    block = Device(cpu_clock=lambda: next(cpu)).time_block(lambda: None, 10)
 
     assert block.cpu_s == 3e-3
 
 
 def test_a_block_without_cpu_time_lacks_it():
-    assert CpuDevice(cpu_clock=lambda: None).time_block(lambda: None, 10).cpu_s is None
+    assert Device(cpu_clock=lambda: None).time_block(lambda: None, 10).cpu_s is None

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from ci_perf.measuring import device_work
-from ci_perf.measuring.device import CpuDevice
+from ci_perf.measuring.device import Device
 from ci_perf.model.process import Copies
 
 TRACES = Path(__file__).parent / "traces"
@@ -81,7 +81,7 @@ def test_where_the_profiler_sees_no_gpu_the_reason_is_told(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
     calls = []
 
-    work = device_work.record_device_work(lambda: calls.append(torch.ones(3).sum()), CpuDevice())
+    work = device_work.record_device_work(lambda: calls.append(torch.ones(3).sum()), Device())
 
     assert len(calls) == 1
     assert work is not None
@@ -89,4 +89,4 @@ def test_where_the_profiler_sees_no_gpu_the_reason_is_told(monkeypatch):
 
 
 def test_a_cpu_has_none():
-    assert device_work.record_device_work(lambda: None, CpuDevice()) is None
+    assert device_work.record_device_work(lambda: None, Device()) is None

@@ -19,7 +19,7 @@ class Together:
         return [OneOfTwo(self, rank) for rank in range(2)]
 
 
-class OneOfTwo(distributed.Solo):
+class OneOfTwo(distributed.Group):
     world_size = 2
 
     def __init__(self, together, rank):
@@ -58,7 +58,7 @@ def test_gpus_are_dealt_out_in_order_from_the_first(device, rank, expected):
 
 
 def test_a_process_of_its_own_agrees_with_itself():
-    alone: distributed.Group = distributed.Solo()
+    alone = distributed.Group()
 
     assert (alone.rank, alone.world_size) == (0, 1)
     assert alone.maximum(3.5) == 3.5
@@ -69,7 +69,7 @@ def test_a_process_of_its_own_agrees_with_itself():
 def test_nobody_who_is_alone_imports_torch():
     source = (
         "import sys\nfrom ci_perf.measuring import distributed\n"
-        "distributed.Solo().barrier()\nsys.exit('torch' in sys.modules)"
+        "distributed.Group().barrier()\nsys.exit('torch' in sys.modules)"
     )
 
     assert subprocess.run([sys.executable, "-c", source], check=False).returncode == 0
@@ -92,4 +92,4 @@ def test_without_a_local_step_or_another_process_there_is_no_skew():
     (group, _) = Together().ranks()
 
     assert distributed.arrival_skew(group, Instant(), None, 5) is None
-    assert distributed.arrival_skew(distributed.Solo(), Instant(), lambda: None, 5) is None
+    assert distributed.arrival_skew(distributed.Group(), Instant(), lambda: None, 5) is None

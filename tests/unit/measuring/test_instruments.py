@@ -2,8 +2,8 @@
 
 import pytest
 
-from ci_perf.measuring.device import CpuDevice
-from ci_perf.measuring.distributed import Solo
+from ci_perf.measuring.device import Device
+from ci_perf.measuring.distributed import Group
 from ci_perf.measuring.fingerprint import take
 from ci_perf.measuring.instruments import Instruments, TimeLeft
 from ci_perf.workload import Workload
@@ -17,7 +17,7 @@ class NsClock(Clock):
         return round(self.now * 1e9)
 
 
-class TwoRanks(Solo):
+class TwoRanks(Group):
     """This rank, and one that is so many seconds behind it."""
 
     world_size = 2
@@ -38,7 +38,7 @@ def after(clock, *, passed_s, step_s, limit_s=600.0, group=None):
     """Instruments that begin once so much of the time limit has passed."""
     left = TimeLeft(limit_s, clock)
     clock.now += passed_s
-    return Instruments(left, step_s, group or Solo())
+    return Instruments(left, step_s, group or Group())
 
 
 def fails(error=None):
@@ -106,9 +106,9 @@ def test_a_fingerprint_is_whole_or_absent(clock, step_s, losses):
 
     left = TimeLeft(300.0, clock)
     workload = Workload(step=step, loss=lambda: 0.5, varies="atomics")
-    cpu = CpuDevice(clock.pass_ns)
+    cpu = Device(clock.pass_ns)
 
-    found = take(workload, cpu, 4, left.before_timing(Solo()))
+    found = take(workload, cpu, 4, left.before_timing(Group()))
 
     assert (len(found.losses), found.varies) == (losses, "atomics")
     assert ("were too long" in found.absent) == (losses == 0)

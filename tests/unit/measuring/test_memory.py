@@ -8,8 +8,8 @@ import types
 import pytest
 
 from ci_perf.measuring import memory
-from ci_perf.measuring.device import CpuDevice, CudaDevice
-from ci_perf.measuring.distributed import Solo
+from ci_perf.measuring.device import CudaDevice, Device
+from ci_perf.measuring.distributed import Group
 from ci_perf.measuring.memory import AddressSpace
 from ci_perf.model.process import DeviceMemory
 from tests.fakes.stream import Stream
@@ -17,7 +17,7 @@ from tests.fakes.stream import Stream
 KIB = 1024
 
 
-class Ranks(Solo):
+class Ranks(Group):
     """This rank and others, each of which has used more than the one before it."""
 
     def __init__(self, *more_bytes):
@@ -42,32 +42,21 @@ def taken(group, *, cards=1, allocator="native"):
     return memory.read_peaks(cuda, step, 3, group)
 
 
-def test_every_card_of_data_parallel_is_recorded_and_a_single_one_is_not_listed_again():
-    assert taken(Solo()).device.peak_allocated_bytes == KIB
-    assert taken(Solo()).cards == ()
-    cards = taken(Solo(), cards=4).cards
-    assert [card.peak_allocated_bytes for card in cards] == [KIB] * 4
-
-
-def test_the_card_of_every_rank_is_recorded_and_the_highest_peak_counts():
-    peaks = taken(Ranks(500, 100))
-
-    assert [card.peak_allocated_bytes for card in peaks.cards] == [KIB, KIB + 500, KIB + 100]
-    assert peaks.device.peak_allocated_bytes == KIB + 500
+@pytest.mark.parametrize("cards", [1, 4])
+def test_the_highest_peak_of_all_cards_and_ranks_counts(cards):
+    assert taken(Group(), cards=cards).device.peak_allocated_bytes == KIB
+    assert taken(Ranks(500, 100), cards=cards).device.peak_allocated_bytes == KIB + 500
 
 
 def test_what_no_rank_counts_is_absent():
-    peaks = taken(Ranks(500), allocator="cudaMallocAsync")
-
-    assert [card.alloc_retries for card in peaks.cards] == [None, None]
-    assert peaks.device.out_of_memory is None
+    assert taken(Ranks(500), allocator="cudaMallocAsync").device.out_of_memory is None
 
 
-@pytest.mark.parametrize("group", [Solo(), Ranks(100)])
+@pytest.mark.parametrize("group", [Group(), Ranks(100)])
 def test_a_cpu_has_no_cards(group):
-    peaks = memory.read_peaks(CpuDevice(), lambda: None, 1, group)
+    peaks = memory.read_peaks(Device(), lambda: None, 1, group)
 
-    assert (peaks.device, peaks.cards) == (None, ())
+    assert peaks.device is None
     assert peaks.host_rss_peak_bytes > KIB
 
 
@@ -84,7 +73,7 @@ class OutOfMemoryError(RuntimeError):
     """Stands for torch's own class, which these tests have no time to import."""
 
 
-class Device:
+class Answering:
     """Answers as a device does."""
 
     def memory(self):
@@ -119,7 +108,7 @@ def torch(monkeypatch):
 
 
 def test_a_gpu_that_ran_out_is_recorded_with_peaks_and_the_allocators_table(torch):
-    exhausted = known(torch.OutOfMemoryError("CUDA out of memory."), Device())
+    exhausted = known(torch.OutOfMemoryError("CUDA out of memory."), Answering())
 
     assert (exhausted.kind, exhausted.device) == ("device", PEAKS)
     assert exhausted.allocator.startswith("|===|")

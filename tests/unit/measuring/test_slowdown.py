@@ -3,7 +3,7 @@
 import pytest
 
 from ci_perf.measuring import timing
-from ci_perf.measuring.device import CpuDevice, CudaDevice
+from ci_perf.measuring.device import CudaDevice, Device
 from tests.fakes.stream import Stream
 
 STEP_NS = 2_000_000
@@ -41,7 +41,7 @@ def test_a_step_that_is_not_to_be_slowed_is_left_as_it_is():
     def step():
         raise AssertionError("nobody asked for a step")
 
-    assert timing.with_slowdown(step, 0.0, CpuDevice(), step_s=1.0) is step
+    assert timing.with_slowdown(step, 0.0, Device(), step_s=1.0) is step
 
 
 @pytest.mark.parametrize("share", [0.05, 0.5, 1.0])
@@ -64,9 +64,9 @@ def test_the_result_or_error_of_the_step_is_still_its_result_or_error():
     def step():
         raise ValueError("boom")
 
-    assert timing.with_slowdown(lambda: "loss", 0.05, CpuDevice(), step_s=1e-6)() == "loss"
+    assert timing.with_slowdown(lambda: "loss", 0.05, Device(), step_s=1e-6)() == "loss"
     with pytest.raises(ValueError, match="boom"):
-        timing.with_slowdown(step, 0.05, CpuDevice(), step_s=1e-6)()
+        timing.with_slowdown(step, 0.05, Device(), step_s=1e-6)()
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@ import contextlib
 
 import pytest
 
-from ci_perf.measuring.device import CpuDevice
+from ci_perf.measuring.device import Device
 from ci_perf.measuring.step_phases import Watcher
 from ci_perf.measuring.user_code import WorkloadError
 from tests.clocks import Clock
@@ -21,7 +21,7 @@ def clock():
 
 
 def watch(clock, watcher, step, steps=4):
-    return watcher.watch(CpuDevice(clock), step, steps)
+    return watcher.watch(Device(clock), step, steps)
 
 
 def test_each_part_of_a_step_takes_what_it_takes(clock):

@@ -5,8 +5,8 @@ import threading
 import pytest
 
 from ci_perf.measuring import timing
-from ci_perf.measuring.device import CpuDevice, CudaDevice
-from ci_perf.measuring.turn_client import Alone
+from ci_perf.measuring.device import CudaDevice, Device
+from ci_perf.measuring.turn_client import TurnTaker
 from ci_perf.model.suite import Protocol
 from tests.fakes.stream import Stream
 
@@ -29,7 +29,7 @@ class Bench:
 
     @property
     def device(self):
-        return CpuDevice(lambda: self.now_ns, lambda: self.now_ns)
+        return Device(lambda: self.now_ns, lambda: self.now_ns)
 
 
 class Meeting:
@@ -65,7 +65,7 @@ def time_blocks(bench, *, step_s, start_s=2.0, slowest=timing.alone, turn_taker=
         step_s=step_s,
         start_s=start_s,
         slowest=slowest,
-        turn_taker=turn_taker or Alone(bench.clock),
+        turn_taker=turn_taker or TurnTaker(bench.clock),
     )
 
 
@@ -234,7 +234,7 @@ def test_a_gpu_has_its_own_times_of_every_block():
         Protocol(timed_min_blocks=7, timed_min_s=0.0),
         step_s=0.001,
         start_s=2.0,
-        turn_taker=Alone(lambda: stream.now / 1e9),
+        turn_taker=TurnTaker(lambda: stream.now / 1e9),
     )
 
     assert len(timed.block_s) == 7

@@ -1,12 +1,10 @@
-import sys
-
 import msgspec
 import pytest
 
-from ci_perf.cli import console, measure_options
+from ci_perf.cli import console
 from ci_perf.model.comparison import Verdict
 from ci_perf.model.process import Exhausted
-from ci_perf.progress import GroupedListener, PlainListener, sentences
+from ci_perf.progress import PlainListener, sentences
 from ci_perf.session import Forecast
 from ci_perf.session.schedule import PAIRS_FOR_ALARM
 from tests.clocks import Clock
@@ -29,11 +27,6 @@ def said(capsys):
         return captured.err.splitlines()
 
     return lines
-
-
-def obeyed(line):
-    """Write a line where the runner of GitHub reads commands."""
-    sys.stderr.write(f"{line}\n")
 
 
 def measured(listener, clock, workload, number, of, seconds):
@@ -62,16 +55,13 @@ def test_a_workload_has_one_line_when_its_last_process_is_done(clock, said):
     ("explaining_s", "follows"),
     [(300.0, ["explaining it for at most 5 min; Ctrl-C keeps the verdict"]), (0.0, [])],
 )
-def test_a_verdict_is_told_below_the_group_before_what_explains_it(said, explaining_s, follows):
+def test_a_verdict_is_told_before_what_explains_it(said, explaining_s, follows):
     slower = a_change("mlp", Verdict.REGRESSED, ratio=1.1)
-    listener = GroupedListener(console.say, obeyed)
-    listener.planned({"mlp": 1})
 
-    listener.decided(a_comparison(slower), explaining_s)
+    PlainListener(console.say).decided(a_comparison(slower), explaining_s)
 
-    _, closed, verdict, *more = said()
-    assert closed == "::endgroup::"
-    assert verdict.startswith("verdict: ❌ Fail: slower: mlp +10.0 %")
+    verdict, *more = said()
+    assert verdict.startswith("verdict: ❌ Fail (red job): slower: mlp +10.0 %")
     assert more == follows
 
 
@@ -95,43 +85,6 @@ def test_a_failure_is_told_at_once_with_its_last_lines(clock, said):
         "  | ValueError: boom",
         "  | : :error::x",
     ]
-
-
-def test_on_github_what_failed_stands_below_the_group(clock, said):
-    listener = GroupedListener(console.say, obeyed, clock)
-    listener.planned({"bad": 1})
-    listener.started("bad", 1, 1)
-    listener.failed(a_failed("bad", "ValueError: boom"), 0)
-    listener.ended()
-    listener.ended()
-
-    assert said() == [
-        "::group::measuring 1 workload in 1 process",
-        "[1/1] bad: failed in phase timed",
-        "::endgroup::",
-        "bad: failed in phase timed",
-        "  | ValueError: boom",
-    ]
-
-
-def test_who_must_wait_and_never_measures_opens_no_group(clock, said):
-    listener = GroupedListener(console.say, obeyed, clock)
-    listener.waiting("GPU-0", "::group::somebody", 0.0, 1800.0)
-    listener.ended()
-
-    (line,) = said()
-    assert line.startswith("waiting for GPU-0, which : :group::somebody holds. ")
-
-
-@pytest.mark.parametrize(
-    ("environment", "kind"), [({"GITHUB_ACTIONS": "true"}, GroupedListener), ({}, PlainListener)]
-)
-def test_the_listener_suits_the_place(monkeypatch, environment, kind):
-    monkeypatch.delenv("GITHUB_ACTIONS", raising=False)
-    for name, value in environment.items():
-        monkeypatch.setenv(name, value)
-
-    assert type(measure_options.open_listener()) is kind
 
 
 def test_who_waits_for_a_lock_says_whose_it_is_how_long_and_how_not_to_wait(clock, said):
@@ -208,7 +161,7 @@ def test_before_pairs_are_launched_the_log_says_what_the_budget_allows(
     PlainListener(console.say, clock).interleaving(["b", "a"], 120.0, forecast)
 
     assert said() == [
-        "launching base and head in turns, for at most 2 min: the baselines do not clear b, a",
+        "launching base and head alternately, for at most 2 min: the baselines do not clear b, a",
         said_last,
     ]
 

@@ -279,7 +279,7 @@ def numerics_vary():
     return a_comparison(vary, *UNCHANGED, *SAME)
 
 
-def canary_moved():
+def machine_moved():
     detail = (
         "against the 5 sessions since 2026-11-20: copy +4.1 % (limit +3.0 %), "
         "matmul +8.4 % (limit +5.2 %)"
@@ -290,17 +290,17 @@ def canary_moved():
             for name in ("bert", "resnet18")
         ),
         a_change("resnet18", metric=metrics.PEAK_ALLOCATED, base=3.1 * GIB, ratio=1.0),
-        validity=a_doubt(Status.DEGRADED, "canary_moved", detail),
+        validity=a_doubt(Status.DEGRADED, "machine_moved", detail),
     )
 
 
-def canary_moved_and_paired():
+def machine_moved_and_paired():
     return msgspec.structs.replace(
-        canary_moved(),
+        machine_moved(),
         rows=(
             a_cleared("bert", 1.08),
             a_loss("resnet18", 1.051, drift=1.14),
-            *canary_moved().rows[2:],
+            *machine_moved().rows[2:],
         ),
         verdict=Verdict.REGRESSED,
         exit_code=1,

@@ -42,6 +42,8 @@ SCALING = {"metric": metrics.SCALING_EFFICIENCY, "base": 0.9, "head": 0.72}
 CPU = {"metric": metrics.STEP_CPU}
 A_GAIN = open_row("c", 0.8, code="history_alone")
 LACK = "no baseline yet"
+PASS, FAIL = "✅ Pass (green job): ", "❌ Fail (red job): "
+OPEN = "❓ No answer (red job): "
 
 
 def case(line, *rows, **more):
@@ -52,57 +54,64 @@ def case(line, *rows, **more):
     ("line", "comparison"),
     [
         case(
-            "❌ Fail: slower: both +30.0 %, one CPU time of a step +20.0 %",
+            f"{FAIL}slower: both +30.0 %, one CPU time of a step +20.0 %",
             *(a_loss("both", 1.3), a_loss("both", 1.2, **CPU), a_loss("one", 1.2, **CPU)),
         ),
+        case(f"{FAIL}worse: ddp scaling efficiency {MINUS}20.0 %", a_loss("ddp", 1.25, **SCALING)),
         case(
-            f"❌ Fail: worse: ddp scaling efficiency {MINUS}20.0 %", a_loss("ddp", 1.25, **SCALING)
-        ),
-        case(
-            "❌ Fail: slower: w4 +50.0 %, w3 +40.0 %, w2 +30.0 % and 2 more",
+            f"{FAIL}slower: w4 +50.0 %, w3 +40.0 %, w2 +30.0 % and 2 more",
             *(a_loss(f"w{i}", 1.1 + i / 10) for i in range(5)),
         ),
         case(
-            "✅ Pass: no regression proven; suspected from its history alone: b +1.8 %; "
+            f"{PASS}no regression proven; suspected from its history alone: b +1.8 %; "
             "inconclusive: a +1.0 %, d +1.0 %",
             *(open_row("a"), likely("b", 1.018), A_GAIN, open_row("d", signs=EQUAL)),
         ),
         case(
-            "❓ No answer: looks worse, not proven: c +8.0 %; required, and undecided: a +0.4 %",
+            f"{OPEN}looks worse, not proven: c +8.0 %; required, and undecided: a +0.4 %",
             *(open_row("a", 1.004, pairs=18, require=True), open_row("c", 1.08)),
         ),
         case(
-            "❓ No answer: looks worse, not proven: a +12.0 %, b +8.0 %; inconclusive: near +1.0 %",
+            f"{OPEN}looks worse, not proven: a +12.0 %, b +8.0 %; inconclusive: near +1.0 %",
             *(likely("a", 1.12), open_row("b", 1.08), open_row("near")),
         ),
         case(
-            "❓ No answer: looks worse, not proven: gpt +40.0 %, bert +25.0 % by its history",
+            f"{OPEN}looks worse, not proven: gpt +40.0 %, bert +25.0 % by its history",
             *(by_history("bert", 0.96), by_history("gpt", 1.4)),
         ),
-        case("✅ Pass: no regression", a_loss("mlp", gate=False), exit_code=0),
-        case("✅ Pass: slower: mlp +40.0 %", a_loss("mlp"), exit_code=0),
-        case("❌ Fail: looks worse, not proven: mlp +40.0 %", likely("mlp", 1.4), exit_code=1),
-        case("❌ Fail: does not run: b", LATE, an_uncompared("b", note="ImportError"), **BUSY),
-        case("❌ Fail: does not run: a", LATE, a_change()),
+        case(f"{PASS}no regression", a_loss("mlp", gate=False), exit_code=0),
+        case(f"{PASS}slower: mlp +40.0 %", a_loss("mlp"), exit_code=0),
         case(
-            "❓ No answer: likely slower: gpt +30.0 %",
+            f"{FAIL}looks worse, not proven: mlp +40.0 %",
+            likely("mlp", 1.4),
+            exit_code=1,
+        ),
+        case(
+            f"{FAIL}does not run: b",
+            LATE,
+            an_uncompared("b", note="ImportError"),
+            **BUSY,
+        ),
+        case(f"{FAIL}does not run: a", LATE, a_change()),
+        case(
+            f"{OPEN}likely slower: gpt +30.0 %",
             likely("gpt", 1.3, code="spread"),
             **BUSY,
         ),
         case(
-            "❓ No answer: looks worse, not proven: gpt +30.0 %",
+            f"{OPEN}looks worse, not proven: gpt +30.0 %",
             open_row("gpt", 1.3, code="other_packages"),
             **BUSY,
         ),
-        case(f"✅ Pass: no regression; {LACK}: new", a_change("x"), a_new("new"), a_new("x")),
-        case(f"❓ No answer: {LACK}: new", a_change("mlp"), a_new("new"), exit_code=3),
+        case(f"{PASS}no regression; {LACK}: new", a_change("x"), a_new("new"), a_new("x")),
+        case(f"{OPEN}{LACK}: new", a_change("mlp"), a_new("new"), exit_code=3),
         case(
-            f"❓ No answer: {LACK}: new; no baseline, and the base could not be launched: it",
+            f"{OPEN}{LACK}: new; no baseline, and the base could not be launched: it",
             *(a_new("it", "ForeignCodeError: another it"), a_new("new")),
             exit_code=3,
         ),
         case(
-            "❓ No answer: the notes below say why these numbers decide nothing",
+            f"{OPEN}the notes below say why these numbers decide nothing",
             a_change(),
             exit_code=3,
         ),
@@ -118,7 +127,7 @@ def test_a_run_that_cannot_be_trusted_blames_nobody():
     distrusted = msgspec.structs.replace(invalid, rows=rows)
 
     assert "".join(headline.summarise(distrusted)) == (
-        "❓ No answer: this run cannot be trusted; does not run: conv"
+        f"{OPEN}this run cannot be trusted; does not run: conv"
     )
 
 

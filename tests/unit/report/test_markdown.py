@@ -134,6 +134,6 @@ def test_what_the_machine_made_fail_shows_its_last_words_and_blames_nobody():
 
     report = markdown.render(a_comparison(row, validity=validity_of((lost,)), exit_code=3))
 
-    assert report.startswith("### ❓ No answer: this run cannot be trusted")
+    assert report.startswith("### ❓ No answer (red job): this run cannot be trusted")
     assert "the last words" in report
     assert "💥 `b`" not in report

@@ -160,10 +160,10 @@ def test_a_reason_names_the_others_whom_it_concerns_each_once(workloads, text):
 @pytest.mark.parametrize(
     ("codes", "text"),
     [
-        (["canary_moved_no_gate"], "or slower than before: "),
+        (["machine_moved_no_gate"], "or slower than before: "),
         (["incomplete"], "⚠️ Some measurements did not finish"),
-        (["canary_moved"], "so times are judged only by pairs of launches:"),
-        (["canary_moved", "host_pressure"], "; host_pressure: x"),
+        (["machine_moved"], "so times are judged only by pairs of launches:"),
+        (["machine_moved", "host_pressure"], "; host_pressure: x"),
         (["host_pressure"], "busy with other work"),
     ],
 )

@@ -30,7 +30,7 @@ def note_edits(*paths, own=(), is_judged_by_base=True):
         (note_edits(MLP, "b.json"), f"changes 2 baselines (`{MLP}`, `b.json`): a reviewer"),
         (
             note_edits(MLP, own=headline.summarise(shapes.unchanged())),
-            "its own it would be: ✅ Pass: no regression.",
+            "its own it would be: ✅ Pass (green job): no regression.",
         ),
     ],
     ids=["by the job that measured", "two", "by its own"],

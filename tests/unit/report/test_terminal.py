@@ -16,7 +16,7 @@ ESCAPE = "\x1b"
 def test_every_shape_can_be_shown_without_colour(shape):
     text = terminal.render(shape(), width=120, color=False)
 
-    assert text.startswith(("✅ Pass: ", "⚠️ Pass, ", "❌ Fail: ", "❓ No answer: "))
+    assert text.startswith(("✅ Pass (green", "⚠️ Pass (green", "❌ Fail (red", "❓ No answer (red"))
     assert ESCAPE not in text
     assert "ci-perf 0.1.0" in text.splitlines()[-1] + text.splitlines()[-2]
 
@@ -86,12 +86,12 @@ def test_a_terminal_says_who_moved_and_what_was_launched_in_turns():
 
     assert "Different from the history, but not from the base launched in the same job" in text
     assert "The main branch has drifted away" in text
-    assert "Base a1b2c3d (merge base of main) and head launched in turns: 81 pairs" in text
+    assert "Base a1b2c3d (merge base of main) and head launched alternately: 81 pairs" in text
 
 
 @pytest.mark.parametrize("width", [30, 60, 72, 80, 90, 100, 119, 120, 141, 160])
 @pytest.mark.parametrize(
-    "shape", [shapes.regressed, shapes_in_turns.who_moved, shapes.canary_moved]
+    "shape", [shapes.regressed, shapes_in_turns.who_moved, shapes.machine_moved]
 )
 def test_no_number_is_cut_whatever_the_width(shape, width):
     comparison = shape()

@@ -96,7 +96,7 @@ def test_a_canary_that_moves_after_the_last_round_still_gets_its_suspects_pairs(
 
     run, comparison = check(machine, "a", "b")
 
-    assert [reason.code for reason in comparison.validity.reasons] == ["canary_moved"]
+    assert [reason.code for reason in comparison.validity.reasons] == ["machine_moved"]
     assert {paired.workload for paired in run.paired} == {"a", "b"}
     assert {row.verdict for row in times(comparison).values()} == {Verdict.UNCHANGED}
 

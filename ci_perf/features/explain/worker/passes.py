@@ -32,7 +32,7 @@ from ci_perf.features.explain.worker import functions, operators
 from ci_perf.features.explain.worker.functions import Graph
 from ci_perf.features.explain.worker.operators import Operation
 from ci_perf.features.explain.worker.origins import AuthorCode
-from ci_perf.measuring.device import CpuDevice, Device
+from ci_perf.measuring.device import CudaDevice, Device
 from ci_perf.measuring.distributed import Group
 from ci_perf.measuring.instruments import TimeLeft
 from ci_perf.measuring.step_phases import Watcher
@@ -103,7 +103,7 @@ class Passes:
         times: dict[Operation, list[float]] = {
             Operation(*(getattr(use, name) for name in Operation._fields)): [] for use in uses
         }
-        wait = None if isinstance(self.here, CpuDevice) else self.here.synchronize
+        wait = self.here.synchronize if isinstance(self.here, CudaDevice) else None
 
         def run_timed() -> None:
             with operators.time_calls(self.code, times, wait=wait):

@@ -16,7 +16,7 @@ import msgspec
 from ci_perf.features.explain.model import HostTimes, OperatorUse, StepProfile
 from ci_perf.features.explain.worker import kept_trace, timeline
 from ci_perf.features.explain.worker.passes import STEPS, Passes
-from ci_perf.measuring.device import CpuDevice
+from ci_perf.measuring.device import CudaDevice
 from ci_perf.measuring.instruments import Instruments
 from ci_perf.model.task import TRACE, Task
 
@@ -91,7 +91,7 @@ def _trace(profile: StepProfile, passes: Passes, todo: Task, folder: Path) -> St
     if todo.trace_to and (why := _keep(running, folder, todo.root)):
         missing["trace_file"] = why
     host, device = timeline.read_times(running.events(), running.key_averages(), steps)
-    if device is None and not isinstance(passes.here, CpuDevice):
+    if device is None and isinstance(passes.here, CudaDevice):
         missing["device"] = _NO_DEVICE
     return msgspec.structs.replace(
         profile,
@@ -140,7 +140,7 @@ def _profile_passes(
     from torch.profiler import ProfilerActivity, profile
 
     activities = [ProfilerActivity.CPU]
-    if not isinstance(passes.here, CpuDevice):
+    if isinstance(passes.here, CudaDevice):
         activities.append(ProfilerActivity.CUDA)
     with profile(
         activities=activities,

@@ -95,9 +95,7 @@ def test_the_monitor_of_the_host_sees_of_it_what_it_sees_of_a_child(bench):
     assert (here.trouble, there.trouble) == ("", "")
     assert there.host_rss_peak_bytes > 2**20
     assert there.host.wall_s > 0
-    for name in ("cpu_s", "involuntary_switches"):
-        values = [getattr(one.host, name) for one in (here, there)]
-        assert all(value is not None for value in values), (name, values)
+    assert None not in (here.host.cpu_s, there.host.cpu_s)
     assert _known(there.host) >= _known(here.host)
 
 

@@ -39,7 +39,6 @@ def test_each_form_goes_where_it_was_asked_for(branch):
         (["--format", "html"], "name a folder with -o"),
         (["-o", "baselines"], "would overwrite baselines"),
         (["--format", "parquet"], "name a file with --output"),
-        (["--repository-url", "javascript:alert(1)"], "begins with https://"),
         (["--measure", "main", "--format", "csv"], "expected --format terminal or json"),
         (["--measure", "main"], "expected FROM..TO"),
     ],

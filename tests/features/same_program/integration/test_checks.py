@@ -185,7 +185,7 @@ def test_a_slower_function_is_found_by_the_only_workload_that_runs_it(git, tmp_p
     for path, pattern in (("project/baselines", "programs/*.json"), ("cache", "*slow/*.json")):
         for record in (tmp_path / path).rglob(pattern):
             document = json.loads(record.read_text())
-            if document.get("files", {}).pop("product/slow.py", None):
+            if document.get("paths", {}).pop("product/slow.py", None):
                 record.write_text(json.dumps(document))
                 forged.add(path)
     assert forged == {"project/baselines", "cache"}

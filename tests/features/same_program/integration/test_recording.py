@@ -16,6 +16,11 @@ from ci_perf.model.task import MachineDescription
 from tests.launches import BUILD, HEAD, PASS, a_task, result_of
 
 
+def list_paths(program, *beginnings):
+    """Return the paths of which a record tells what begins so."""
+    return {path for path, state in program.paths.items() if state.startswith(beginnings)}
+
+
 @pytest.fixture
 def record(tmp_path):
     """Record a workload that consists of this source, in a repository with these files."""
@@ -56,15 +61,15 @@ open("link/linked.txt").close()
     program = record(source + BUILD, files=files, links={"link": "data"})
 
     assert program.obstacles == ()
-    whole = {name for name, known in program.files.items() if known and name not in program.code}
-    assert whole == {"data/read.txt", "data/sized.txt", "data/linked.txt"}
-    assert program.code == ("it.py",)
-    assert program.files["data/asked.txt"] == ""
+    whole = {f"data/{name}.txt" for name in ("read", "sized", "linked")}
+    assert list_paths(program, "file ") == whole
+    assert list_paths(program, "code ") == {"it.py"}
+    assert program.paths["data/asked.txt"] == "file"
     assert "absent.txt" in program.searches["data"]
     assert program.searches["other"] == ("absent.txt",)
-    assert program.folders["data"]
-    assert program.folders["other"] == ""
-    assert program.links == {"link": blob(b"data")}
+    assert list_paths(program, "folder ") == {"data"}
+    assert program.paths["other"] == "folder"
+    assert program.paths["link"] == f"link {blob(b'data')}"
     assert not [path for path in program.outside if path.endswith("/made.txt")]
 
 
@@ -115,8 +120,8 @@ def step():
     program = record(source + BUILD, files=files)
 
     assert program.obstacles == ()
-    assert set(program.files) == {"it.py", *files}
-    assert program.code == ("it.py", "late.py")
+    assert list_paths(program, "file", "code") == {"it.py", *files}
+    assert list_paths(program, "code") == {"it.py", "late.py"}
 
 
 def test_an_installed_ci_perf_records_what_a_forked_child_uses(record, tmp_path):
@@ -137,7 +142,7 @@ def step():
     program = record(source + BUILD, files=files, environment=environment)
 
     assert program.obstacles == ()
-    assert set(program.files) == {"it.py", "child.txt"}
+    assert list_paths(program, "file", "code") == {"it.py", "child.txt"}
 
 
 def test_a_log_that_another_program_writes_into_the_repository_is_no_input(record, tmp_path):
@@ -157,7 +162,7 @@ def test_a_log_that_another_program_writes_into_the_repository_is_no_input(recor
         thread.join()
 
     assert program.obstacles == ()
-    assert set(program.files) == {"it.py"}
+    assert list_paths(program, "file", "code") == {"it.py"}
 
 
 @pytest.mark.parametrize(
@@ -177,7 +182,7 @@ def test_a_source_whose_lines_may_act_counts_as_a_whole(record, line):
 
     program = record(source, files={"helper.py": helper.replace("__file__", '"it.py"')})
 
-    assert {*program.code} < {"it.py", "helper.py"}
+    assert list_paths(program, "code") < {"it.py", "helper.py"}
 
 
 def test_who_scans_a_folder_or_asks_below_it_learns_what_its_entries_are(record):
@@ -191,11 +196,9 @@ def step():
 {BUILD}"""
     program = record(source, files={"data/a": "12", "data/more/b": "34", "other/a": "56"})
 
-    assert program.files["data/a"]
-    assert "other/a" in program.files
-    assert program.folders["data"]
-    assert "data/more" in program.folders
-    assert "data/more/b" not in program.files
+    assert {"data", "data/a"} <= list_paths(program, "file ", "folder ")
+    assert {"data/more", "other/a"} <= {*program.paths}
+    assert "data/more/b" not in program.paths
 
 
 def test_ranks_record_what_they_use_and_neither_what_watches_them_nor_what_torchrun_sets(
@@ -209,8 +212,8 @@ def test_ranks_record_what_they_use_and_neither_what_watches_them_nor_what_torch
     program = record(source.replace(PASS, used), launch="torchrun", world_size=2, files=files)
 
     assert program.obstacles == ()
-    assert set(program.files) == {"it.py", "data/c/used"}
-    assert not any(program.folders.values())
+    assert list_paths(program, "file", "code") == {"it.py", "data/c/used"}
+    assert not list_paths(program, "folder ")
     machine = LocalLauncher(tmp_path).describe("cpu", threads=1, devices=1)
     assert isinstance(machine, MachineDescription)
     known = msgspec.structs.replace(program, conditions="0" * 16)
