@@ -46,10 +46,21 @@ def checked(git, *options, command=(sys.executable, "program.py"), **environment
     return done, {row.get("metric", "numerics"): row for row in rows}
 
 
-def test_a_slower_command_is_proven_without_suite_and_baseline(repository):
-    repository.commit(pace_py="S = 0.010\n")
+def test_a_slower_command_is_proven_without_suite_and_baseline(repository, tmp_path):
+    """Each side imports its own package, also where an editable install names that of the head.
 
-    done, rows = checked(repository)
+    The script lies below the root, and the package at the root.
+    """
+    installed = tmp_path / "installed"
+    installed.mkdir()
+    (installed / "pace.pth").write_text(f"{repository.root}\n")
+    (installed / "sitecustomize.py").write_text(f"import site; site.addsitedir({str(installed)!r})")
+    repository.commit(pace_py="S = 0.010\n")
+    paths = f"{installed}{os.pathsep}{Path(ci_perf.__file__).parents[1]}"
+
+    done, rows = checked(
+        repository, command=(sys.executable, "scripts/program.py"), PYTHONPATH=paths
+    )
 
     assert done.code == ExitCode.REGRESSED, done.err
     assert set(rows) == {*("step_time_s", "step_cpu_s", "step_p95_s", "host_rss_peak_bytes")}
@@ -64,6 +75,7 @@ def test_a_command_that_stayed_as_it_was_is_green(repository):
 
     assert done.code == ExitCode.OK, done.err
     assert rows["step_time_s"]["verdict"] == "unchanged"
+    assert rows["step_time_s"]["base"] == pytest.approx(0.0025)
     assert "No action needed" in done.out
 
 
@@ -108,24 +120,6 @@ def test_a_path_that_is_the_heads_on_both_sides_is_refused(repository):
     assert done.code == ExitCode.USAGE
     assert "both run the head's files" in done.err
     assert rows == {}
-
-
-def test_each_side_imports_its_own_package_where_an_install_names_the_head(repository, tmp_path):
-    """As an editable install does; the script lies below the root, and the package at the root."""
-    installed = tmp_path / "installed"
-    installed.mkdir()
-    (installed / "pace.pth").write_text(f"{repository.root}\n")
-    (installed / "sitecustomize.py").write_text(f"import site; site.addsitedir({str(installed)!r})")
-    repository.commit(pace_py="S = 0.010\n")
-    paths = f"{installed}{os.pathsep}{Path(ci_perf.__file__).parents[1]}"
-
-    done, rows = checked(
-        repository, *METRIC, command=(sys.executable, "scripts/program.py"), PYTHONPATH=paths
-    )
-
-    assert done.code == ExitCode.REGRESSED, done.err
-    step = rows["step_time_s"]
-    assert (step["base"], step["head"]) == (pytest.approx(0.0025), pytest.approx(0.005))
 
 
 def test_the_steps_of_a_loop_are_the_steps_of_the_command(repository):
