@@ -5,7 +5,16 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 
 from ci_perf.features.explain.report import MOST_EXPLAINED, explain_rows
-from ci_perf.model.comparison import Change, Code, Comparison, Numerics, Row, Uncompared
+from ci_perf.model.comparison import (
+    Change,
+    Code,
+    Comparison,
+    Numerics,
+    Row,
+    Severity,
+    Uncompared,
+    severity_of,
+)
 from ci_perf.report import (
     advice,
     escape,
@@ -94,9 +103,10 @@ def _fit(
     """Return how many lines, and a table of which rows, can be read in 20 seconds.
 
     The `urgent` lines come first, and the next one if there is room, or the first one of a report
-    that asks for something; then rows, then more lines.
+    that asks for something; then rows, then more lines. What has failed has no numbers for a row.
     """
-    can_fail = [row for row in seen if row.gate or isinstance(row, Numerics)]
+    has_numbers = [row for row in seen if severity_of(row) is not Severity.FAILED]
+    can_fail = [row for row in has_numbers if row.gate or isinstance(row, Numerics)]
     table = table_rows.make_table(can_fail[:_MOST_ROWS], has_evidence=False)
     is_calm = headline.is_calm(comparison)
     room = _CALM_WORDS if is_calm else _MOST_WORDS

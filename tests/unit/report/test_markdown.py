@@ -50,6 +50,17 @@ def test_a_workload_missing_against_a_run_has_no_baseline_to_delete():
     assert "git rm" not in markdown.render(msgspec.structs.replace(comparison, base=base))
 
 
+def test_what_to_do_about_what_failed_or_is_missing_is_never_folded():
+    rows = [a_change(f"bad{i}", Verdict.REGRESSED, ratio=1.1) for i in range(50)]
+    rows += [an_uncompared("conv"), an_uncompared("vit", code="missing")]
+    rows += [an_uncompared("gpt", metric="flops", code="missing")]
+    seen, _, _ = markdown.render(a_comparison(*rows)).partition("<details>")
+
+    assert "Failed: `conv`" in seen
+    assert "Missing, though it has a baseline: `vit`. Restore it" in seen
+    assert "Missing, though the base has it: `gpt` FLOPs per step. Restore it" in seen
+
+
 def test_a_metric_of_a_newer_version_is_shown_as_it_is():
     row = msgspec.structs.replace(a_change(base=3, ratio=1.0), metric="watts")
 
