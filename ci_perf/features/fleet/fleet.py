@@ -194,16 +194,9 @@ def narrow_options(options: MeasureOptions, planned: WorkPlan, name: str) -> Mea
 
 def _check_here(planned: WorkPlan, root: Path) -> None:
     """Refuse a plan of other code. Raises UsageError."""
-    facts = {
-        "commit": (planned.source.commit, git.source(root).commit),
-        "version of ci-perf": (planned.tool.version, __version__),
-    }
-    for what, (expected, actual) in facts.items():
-        if expected != actual:
-            raise UsageError(
-                f"the plan: expected {what} {expected!r}, as it was planned, found {actual!r}; "
-                "plan and measure the same"
-            )
+    commit = git.source(root).commit
+    if why := planned.find_difference(commit=commit, version=__version__, suite=planned.suite):
+        raise UsageError(f"the plan: {why}; plan and measure the same")
 
 
 # --- running

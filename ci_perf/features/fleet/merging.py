@@ -14,7 +14,7 @@ from typing import TypeVar
 import msgspec
 
 from ci_perf.errors import InvalidFileError
-from ci_perf.features.fleet.work_plan import WorkPlan, WorkUnit
+from ci_perf.features.fleet.work_plan import DETAIL_CHARS, WorkPlan, WorkUnit
 from ci_perf.judging import compare, summarise
 from ci_perf.model.base import LARGEST, MOST_SECONDS
 from ci_perf.model.environment import CpuMachine, Environment, Noted, Software, is_same
@@ -31,8 +31,6 @@ from ci_perf.model.summary import Summary
 from ci_perf.model.validity import Reason, validity_of
 
 _NODE_CHARS = 12
-# A sentence about a node stays one, whatever a hostile run says.
-_DETAIL_CHARS = 1_000
 
 
 class _Part(typing.Protocol):
@@ -118,17 +116,10 @@ def check(plan: WorkPlan, shard: ShardRun) -> WorkUnit | None:
 
 def _check_source(plan: WorkPlan, shard: ShardRun) -> None:
     run = shard.run
-    facts = {
-        "commit": (plan.source.commit, run.source.commit),
-        "suite": (plan.suite, run.suite),
-        "version of ci-perf": (plan.tool.version, run.tool.version),
-    }
-    for what, (expected, actual) in facts.items():
-        if expected != actual:
-            raise InvalidFileError(
-                f"{shard.label}: expected {what} {expected[:_DETAIL_CHARS]!r}, as in the plan, "
-                f"found {actual[:_DETAIL_CHARS]!r}; merge runs of one plan"
-            )
+    if why := plan.find_difference(
+        commit=run.source.commit, version=run.tool.version, suite=run.suite
+    ):
+        raise InvalidFileError(f"{shard.label}: {why}; merge runs of one plan")
     if run.merged_from:
         raise InvalidFileError(f"{shard.label}: expected the run of one node, found a merged run")
     if plan.against and run.interleaved is None and (run.measured or run.failed):
@@ -172,7 +163,7 @@ def _check_machine(shards: Sequence[ShardRun]) -> None:
 def _spell_machine(run: Run) -> str:
     """Spell the facts of a machine that decide whether it may be compared with another."""
     facts = msgspec.to_builtins(run.environment.hard)
-    return ", ".join(f"{name} {value}" for name, value in facts.items())[:_DETAIL_CHARS]
+    return ", ".join(f"{name} {value}" for name, value in facts.items())[:DETAIL_CHARS]
 
 
 # --- one run of several
@@ -262,7 +253,7 @@ def _reasons(runs: Iterable[Run]) -> Iterable[Reason]:
             if reason.workload:
                 yield reason
                 continue
-            detail = f"node {node}: {reason.detail}"[:_DETAIL_CHARS]
+            detail = f"node {node}: {reason.detail}"[:DETAIL_CHARS]
             for measured in run.measured:
                 yield msgspec.structs.replace(reason, workload=measured.workload, detail=detail)
 
@@ -286,7 +277,7 @@ def _find_unmeasured(
                     world_size=1,
                     protocol=Protocol(),
                     phase=Phase.LAUNCH,
-                    reason=f"no node has measured it: {why}"[:_DETAIL_CHARS],
+                    reason=f"no node has measured it: {why}"[:DETAIL_CHARS],
                     output="",
                 )
 

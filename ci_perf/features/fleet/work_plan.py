@@ -10,6 +10,8 @@ from ci_perf.model.run import Source, Tool
 
 # More nodes than this are a slip of the finger.
 MOST_UNITS = 10_000
+# A sentence about a node stays one, whatever a hostile run says.
+DETAIL_CHARS = 1_000
 
 
 class WorkUnit(Struct, frozen=True, kw_only=True):
@@ -54,6 +56,19 @@ class WorkPlan(Struct, tag_field="type", tag="plan", frozen=True, kw_only=True):
                 if (unit.machine_class, name) in planned:
                     raise ValueError(f"workload {name!r} is planned twice")
                 planned.add((unit.machine_class, name))
+
+    def find_difference(self, *, commit: str, version: str, suite: str) -> str:
+        """Say what of a node is not as it was planned; empty where all is."""
+        facts = {
+            "commit": (self.source.commit, commit),
+            "suite": (self.suite, suite),
+            "version of ci-perf": (self.tool.version, version),
+        }
+        for what, (expected, actual) in facts.items():
+            if expected != actual:
+                known, other = expected[:DETAIL_CHARS], actual[:DETAIL_CHARS]
+                return f"expected {what} {known!r}, as it was planned, found {other!r}"
+        return ""
 
     def classes(self) -> tuple[str | None, ...]:
         """Return the classes of machines that measure, in the order of the units."""
