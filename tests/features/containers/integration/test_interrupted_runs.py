@@ -50,11 +50,10 @@ def put_before(stage, monkeypatch):
     return put
 
 
-@pytest.mark.parametrize("one", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_keeps_what_is_finished_and_leaves_nothing(stage, one):
+def test_a_signal_keeps_what_is_finished_and_leaves_nothing(stage):
     process, owner = stage.slow()
 
-    process.send_signal(one)
+    process.send_signal(signal.SIGTERM)
     process.communicate(timeout=120)
 
     assert process.returncode == ExitCode.INTERRUPTED
@@ -78,8 +77,8 @@ def test_a_storm_of_ctrl_c_at_a_whole_terminal_leaves_nothing(stage):
     assert stage.is_clean(owner)
 
 
-@pytest.mark.parametrize("command", ["image", "create", "start", "inspect", "rm"])
-def test_ctrl_c_at_any_of_docker_s_commands_leaves_nothing(stage, put_before, command):
+@pytest.mark.parametrize("command", ["image", "create", "start", "rm"])
+def test_ctrl_c_at_one_of_docker_s_commands_leaves_nothing(stage, put_before, command):
     """A terminal sends it to docker's command as well."""
     go = stage.folder / "go"
     reached = put_before(command, f"until [ -e '{go}' ]; do sleep 0.02; done")

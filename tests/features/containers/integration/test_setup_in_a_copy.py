@@ -49,11 +49,11 @@ def docker_bench(request, tmp_path):
     return benches.of(request, "docker", tmp_path)
 
 
-def run(bench, line, *, side="base", timeout_s=60.0, interrupted=lambda: False):
+def run(bench, line, *, root=None, side="base", timeout_s=60.0, interrupted=lambda: False):
     worktree.run_setup(
         line,
         bench.launcher,
-        root=bench.root,
+        root=root or bench.root,
         side=side,
         timeout_s=timeout_s,
         interrupted=interrupted,
@@ -95,25 +95,14 @@ def test_it_sees_neither_the_repository_of_git_nor_a_variable_of_the_host(bench,
     assert str(bench.launcher._user.uid) in lines  # the streams come in any order
 
 
-def test_a_second_command_finds_what_the_first_has_left(docker_bench):
-    run(docker_bench, "echo one > one")
-    run(docker_bench, "test -f one")
-
-    assert not (docker_bench.root / "one").exists()
-
-
-def test_each_side_has_a_copy_of_its_own(request, tmp_path):
+def test_each_side_has_a_copy_of_its_own_where_the_next_command_finds_what_one_has_left(
+    request, tmp_path
+):
     other = benches.folder(tmp_path / "other")
     bench = benches.of(request, "docker", tmp_path / "bench", sides=[other])
     run(bench, "echo one > one")
-    worktree.run_setup(
-        "test ! -f one",
-        bench.launcher,
-        root=other,
-        side="head",
-        timeout_s=60,
-        interrupted=lambda: False,
-    )
+    run(bench, "test -f one")
+    run(bench, "test ! -f one", root=other, side="head")
 
     assert not [*bench.root.iterdir(), *other.iterdir()]
 

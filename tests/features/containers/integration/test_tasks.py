@@ -40,7 +40,7 @@ def noted(folder):
 """
 
 
-# Waits, and does what each side does.
+# Waits, and does what a side does.
 PROFILED = f"""{HEAD}
 import time
 import torch
@@ -103,7 +103,6 @@ def _known(evidence):
     return {name for name, value in msgspec.structs.asdict(evidence).items() if value is not None}
 
 
-@BOTH
 def test_data_that_nobody_has_given_stays_from_task_to_task(bench):
     look = KEEPING + "report(noted('/data'))\n"
 
@@ -127,7 +126,6 @@ def test_data_is_read_and_checkpoints_are_written_where_their_owner_has_them(req
     assert list((given.kept / "data").iterdir()) == []
 
 
-@BOTH
 def test_compiled_code_of_a_workload_on_one_side_is_kept_for_that_alone(request, bench, tmp_path):
     other = benches.folder(tmp_path / "other")
     both = benches.of(request, bench.engine.name, tmp_path / "both", sides=[other])
@@ -189,32 +187,29 @@ def of_torch(docker, torch_image, tmp_path_factory, other_side):
     return Bench(tmp_path_factory.mktemp("torch"), docker, torch_image, sides=[other_side])
 
 
-def test_both_sides_are_profiled_in_a_container_as_in_a_child(of_torch, other_side, tmp_path):
-    steps = {of_torch.root: "values = torch.ones(100)", other_side: "torch.ones(100).double()"}
-    for root, line in steps.items():
-        source = PROFILED.format(line=line)
-        kept = tmp_path / f"{root.name}.pt.trace.json.gz"
-        task = of_torch.task(source, root=root)
-        task = msgspec.structs.replace(task, trace_to=str(kept))
-        here, there = (
-            result_of(launcher.profile(task))
-            for launcher in (LocalLauncher(root), of_torch.launcher)
-        )
+def test_a_side_is_profiled_in_a_container_as_in_a_child(of_torch, other_side, tmp_path):
+    source = PROFILED.format(line="torch.ones(100).double()")
+    kept = tmp_path / "it.pt.trace.json.gz"
+    task = of_torch.task(source, root=other_side)
+    task = msgspec.structs.replace(task, trace_to=str(kept))
+    here, there = (
+        result_of(launcher.profile(task))
+        for launcher in (LocalLauncher(other_side), of_torch.launcher)
+    )
 
-        assert (there.missing, there.absent) == ({}, "")
-        assert [msgspec.structs.replace(use, call_s=None) for use in there.operators] == [
-            msgspec.structs.replace(use, call_s=None) for use in here.operators
-        ]
-        assert all(use.call_s for use in there.operators)
-        (wait,) = [use for use in there.functions if use.function.function == "wait"]
-        assert wait.function.file == "it.py"
-        assert there.trace_file == kept.name
-        text = gzip.decompress(kept.read_bytes()).decode()
-        assert "ProfilerStep#" in text
-        assert mounts.WORKSPACE not in text
+    assert (there.missing, there.absent) == ({}, "")
+    assert [msgspec.structs.replace(use, call_s=None) for use in there.operators] == [
+        msgspec.structs.replace(use, call_s=None) for use in here.operators
+    ]
+    assert all(use.call_s for use in there.operators)
+    (wait,) = [use for use in there.functions if use.function.function == "wait"]
+    assert wait.function.file == "it.py"
+    assert there.trace_file == kept.name
+    text = gzip.decompress(kept.read_bytes()).decode()
+    assert "ProfilerStep#" in text
+    assert mounts.WORKSPACE not in text
 
 
-@BOTH
 def test_what_a_launch_leaves_for_people_is_put_at_its_place(bench, tmp_path):
     """Its container knows neither the place nor its folder; here the step itself leaves files."""
     source = f"{WORKING}\nopen('{mounts.OUT}/{TRACE}', 'w').write('traced')\n"
