@@ -141,7 +141,7 @@ def _merge_group(environment: Mapping[str, str], payload: str) -> Event:
     return _event_of_commit(environment, sha=group.head_sha)
 
 
-def _of_branch(environment: Mapping[str, str], _payload: str) -> Event:
+def _read_branch(environment: Mapping[str, str], _payload: str) -> Event:
     return _event_of_commit(environment)
 
 
@@ -159,8 +159,8 @@ _READERS = {
     "workflow_run": _workflow_run,
     "push": _push,
     "merge_group": _merge_group,
-    "workflow_dispatch": _of_branch,
-    "schedule": _of_branch,
+    "workflow_dispatch": _read_branch,
+    "schedule": _read_branch,
 }
 
 
