@@ -49,7 +49,7 @@ def build(context):
     net = Net()
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1, foreach=True)
     inputs = torch.ones(3, 4)
-    fast = torch.compile(compiled)
+    fast = torch.compile(compiled, backend="aot_eager")
     fast(inputs)  # which would compile it for a minute
     def step():
         with context.phase("forward"):
