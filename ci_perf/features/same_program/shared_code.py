@@ -14,6 +14,7 @@ import sysconfig
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from os.path import isfile
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -162,7 +163,7 @@ def _compare(
         if origin and origin.is_relative_to(side):
             below = str(origin.relative_to(side))
             folders = [*folders, *(f"{below}/{each}" for each in _USUAL)]
-    counts = {each: sum((own / each / path).is_file() for path in modules) for each in folders}
+    counts = {each: sum(isfile(f"{own}/{each}/{path}") for path in modules) for each in folders}
     best = max(folders, key=lambda each: counts[each])
     sources = [path for path in modules if not path.endswith(_COMPILED)]
     is_single = not any("/" in path for path in sources)
@@ -244,15 +245,16 @@ def _read_distributions(
 
 
 def _find_file(side: Path, path: str, folders: list[str]) -> Path | None:
-    return next((side / f / path for f in folders if (side / f / path).is_file()), None)
+    # Thousands of modules are looked for: to make a Path takes longer than to look.
+    return next((side / f / path for f in folders if isfile(f"{side}/{f}/{path}")), None)
 
 
 def _is_below(file: Path | None, folders: list[Path]) -> bool:
     """Whether a file lies in a folder, and not in packages that are installed there."""
-    real = Path(real_path(str(file or "/")))
+    real = real_path(str(file or "/"))
     return any(
-        real.is_relative_to(each) and INSTALLED.isdisjoint(real.relative_to(each).parts)
-        for each in folders
+        f"{real}/".startswith(top) and INSTALLED.isdisjoint(real[len(top) :].split("/"))
+        for top in (os.path.join(each, "") for each in folders)
     )
 
 
