@@ -206,11 +206,11 @@ _HEADING = (
 
 def build_changes_table(history: BranchHistory, causes: Iterable[SharedCause]) -> Table:
     """Make a table of what moved, and who accepted it."""
-    heading = ("commit", "date", "machine", "what moved", "accepted by")
+    heading = ("date", "commit", "machine", "what moved", "accepted by")
     rows = [
         [
-            link(history, cause.commit),
             date(cause.commit),
+            link(history, cause.commit),
             cause.machine,
             _moves_phrase(cause),
             _describe_acceptance(cause),
