@@ -19,8 +19,8 @@ from ci_perf.model import codec
     "traces",
     select=False,
     against={
-        "help": "Profile the merge base with REF (a branch, tag or commit), too, base and head in "
-        "turns."
+        "help": "Profile the merge base with REF (a branch, tag or commit), too, base and head "
+        "alternately."
     },
     budget_s={"default": 300.0, "help": "How long all profiling may take."},
 )
