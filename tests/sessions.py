@@ -1,6 +1,8 @@
 """What a session is given: launchers that only answer, a listener that notes, a plan, checks."""
 
 import abc
+import contextlib
+import functools
 import itertools
 from pathlib import Path
 from typing import Any
@@ -8,7 +10,6 @@ from typing import Any
 import msgspec
 
 from ci_perf.features.explain.model import StepProfile
-from ci_perf.launch import ignore
 from ci_perf.model.process import Phase, WorkerResult
 from ci_perf.model.run import Source
 from ci_perf.model.suite import Limits, Protocol
@@ -23,19 +24,15 @@ BOOM = TaskFailure(phase=Phase.BUILD, reason="ImportError: no such thing", outpu
 
 
 class OneAfterTheOther(abc.ABC):
-    """Launches in a row whose imports nobody sees."""
+    """Launches that stand ready, whose imports nobody sees."""
 
     @abc.abstractmethod
     def launch(self, task, _interrupted=None):
         """See Launcher."""
 
-    def launch_in_a_row(self, tasks, interrupted=None, *, begin=ignore, end=ignore):
-        outcomes = []
-        for number, task in enumerate(tasks):
-            begin(number)
-            outcomes.append(self.launch(task, interrupted))
-            end(number, outcomes[-1])
-        return tuple(outcomes)
+    @contextlib.contextmanager
+    def ready(self, tasks, interrupted=None):
+        yield [functools.partial(self.launch, task, interrupted) for task in tasks]
 
 
 class Launches(OneAfterTheOther):

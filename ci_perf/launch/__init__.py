@@ -19,7 +19,3 @@ Interrupted = Callable[[], bool]
 def never() -> bool:
     """Be interrupted by nothing. See Interrupted."""
     return False
-
-
-def ignore(*_: object) -> None:
-    """Do nothing with what is told."""

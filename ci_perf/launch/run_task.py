@@ -1,8 +1,9 @@
 """Run one task, or two in turns: a folder, the process that a launcher runs, and what it left."""
 
+import contextlib
 import functools
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -15,7 +16,6 @@ from ci_perf.launch import (
     Interrupted,
     Outcome,
     exit_status,
-    ignore,
     monitoring,
     never,
     turn_scheduler,
@@ -252,23 +252,21 @@ class Launcher(ABC):
             return failure, failure
         return of_first, of_second
 
-    def launch_in_a_row(
-        self,
-        tasks: Sequence[Task],
-        interrupted: Interrupted = never,
-        *,
-        begin: Callable[[int], object] = ignore,
-        end: Callable[[int, Outcome], object] = ignore,
-    ) -> tuple[Outcome, ...]:
-        """Run tasks one after the other, after their processes have imported code all at once.
+    @contextlib.contextmanager
+    def ready(
+        self, tasks: Sequence[Task], interrupted: Interrupted = never
+    ) -> Iterator[Sequence[Callable[[], Outcome]]]:
+        """Provide launches that stand ready: a call runs the process of one task to its end.
 
-        Each has the machine for itself from then on: those that wait are stopped. Tasks of one
-        workload file, or of one workload on two sides, import all their code ahead; other tasks,
-        and several processes of one workload, only installed libraries: what a file does while it
-        is imported must not reach others. `begin` gets the number (from 0) of the task that runs
-        next, `end` its outcome.
+        The processes of several tasks have imported code at once. Then each has the machine for
+        itself: those that wait are stopped. Tasks of one workload file, or of one workload on two
+        sides, import all their code ahead; other tasks, and several processes of one workload, only
+        installed libraries: what a file does while it is imported must not reach others.
         `memory_check.processes_at_once` says how many the machine can hold.
         """
+        if len(tasks) == 1:
+            yield [functools.partial(self.launch, tasks[0], interrupted)]
+            return
         workloads = [task.workload for task in tasks]
         is_one = 1 in (len({each.id for each in workloads}), len({each.file for each in workloads}))
         # Of several processes of one workload, the first may prepare what the others then find.
@@ -277,25 +275,17 @@ class Launcher(ABC):
             msgspec.structs.replace(task, imports_ahead=len(tasks), only_libraries=only_libraries)
             for task in tasks
         ]
-        outcomes: list[Outcome] = []
-
-        def note(number: int, outcome: Outcome) -> None:
-            outcomes.append(outcome)
-            end(number, outcome)
-
         self._prepare(tasks, interrupted)
-        try:
-            with child.end_orphans():
-                turn_scheduler.schedule_in_a_row(
-                    [functools.partial(self._launch_in_slot, task) for task in ahead],
-                    interrupted,
-                    begin=begin,
-                    end=note,
-                )
-        except OSError as error:
-            for number in range(len(outcomes), len(tasks)):
-                note(number, not_started(error))
-        return tuple(outcomes)
+        in_slots = [functools.partial(self._launch_in_slot, task) for task in ahead]
+        with contextlib.ExitStack() as stack:
+            launches: Sequence[Callable[[], Outcome]]
+            try:
+                stack.enter_context(child.end_orphans())
+                made_ready = turn_scheduler.make_ready(in_slots, interrupted)
+                launches = stack.enter_context(made_ready)
+            except OSError as error:
+                launches = [functools.partial(not_started, error)] * len(tasks)
+            yield launches
 
 
 def run_module(

@@ -192,28 +192,24 @@ def schedule(
     return [outcome.result() for _, outcome in begun]
 
 
-def schedule_in_a_row(
-    launches: Sequence[Callable[[Slot, Interrupted], T]],
-    interrupted: Interrupted,
-    *,
-    begin: Callable[[int], object],
-    end: Callable[[int, T], object],
-) -> list[T]:
-    """Let the processes of all launches import at once, then run one after the other.
+@contextlib.contextmanager
+def make_ready(
+    launches: Sequence[Callable[[Slot, Interrupted], T]], interrupted: Interrupted
+) -> Iterator[Sequence[Callable[[], T]]]:
+    """Let the processes of all launches import at once; provide calls that let one run to its end.
 
-    Nothing is timed before all have imported. `begin` is called before a launch (from 0) runs on,
-    `end` with what it returned. Raises what these and the launches raise, and OSError.
+    A call returns what its launch returns, and raises what it raises. Processes that were not
+    called end with the context. Raises OSError.
     """
-    results: list[T] = []
     with _begun(launches, interrupted, have_sessions=True) as begun:
-        for number, (slot, outcome) in enumerate(begun):
-            begin(number)
-            while slot.is_taken:
-                slot.answer(TurnAnswer.TAKE)
-                slot.wait_for_request()
-            results.append(outcome.result())
-            end(number, results[-1])
-    return results
+        yield [functools.partial(_run_to_end, *each) for each in begun]
+
+
+def _run_to_end(slot: Slot, outcome: Future[T]) -> T:
+    while slot.is_taken:
+        slot.answer(TurnAnswer.TAKE)
+        slot.wait_for_request()
+    return outcome.result()
 
 
 @contextlib.contextmanager
@@ -223,7 +219,7 @@ def _begun(
     *,
     have_sessions: bool = False,
 ) -> Iterator[list[tuple[Slot, Future[T]]]]:
-    """Begin all launches and let them import; after an error they must stop."""
+    """Begin all launches and let them import; those that still run at the end must stop."""
     stop = threading.Event()
 
     def must_stop() -> bool:
@@ -240,9 +236,8 @@ def _begun(
             ]
             _import_at_once(slots)
             yield list(zip(slots, outcomes, strict=True))
-        except BaseException:
+        finally:
             stop.set()
-            raise
 
 
 def _import_at_once(slots: Sequence[Slot]) -> None:

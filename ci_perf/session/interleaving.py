@@ -255,7 +255,8 @@ class Interleaving:
         ):
             outcomes = tuple(self._runner.outcome(task) for task in tasks)
         else:  # they import at once
-            outcomes = self._runner.outcomes(tasks)
+            with self._runner.ready(tasks) as launches:
+                outcomes = tuple(launch() for launch in launches)
         by_side = dict(zip((first, second), outcomes, strict=True))
         self._keep(base, by_side, resident=is_resident)
         base.first = second

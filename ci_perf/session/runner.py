@@ -1,15 +1,17 @@
 """Launch every process of every workload, in rounds, with the canaries between the rounds."""
 
+import contextlib
+import functools
 import math
 import os
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 from ci_perf.features.explain.model import StepProfile
-from ci_perf.launch import Outcome, ignore, memory_check
+from ci_perf.launch import Outcome, memory_check
 from ci_perf.launch.run_task import Launcher
 from ci_perf.measuring import distrust
 from ci_perf.model.process import Memory, Phase, WorkerResult
@@ -103,10 +105,6 @@ class GpuLostError(Exception):
     """A GPU is lost: whatever was launched on it would fail, or hang."""
 
 
-class _FailedError(Exception):
-    """A workload has failed: the launches of it that stand ready are not needed."""
-
-
 @dataclass(slots=True, eq=False)
 class SessionRunner:
     """Measures while the device is ours, and keeps what came of it."""
@@ -172,11 +170,8 @@ class SessionRunner:
         most, last = self.checks.at_once(), index
         if len(due) == 1:
             left = [due[0].workload] * due[0].left(index)
-            last += next(end for _, end in schedule.batches(left, most)) - 1
-            try:
-                self._launch([(due[0], number) for number in range(index, last + 1)])
-            except _FailedError:
-                return last + 1
+            end = index + next(end for _, end in schedule.batches(left, most))
+            last = self._launch([(due[0], number) for number in range(index, end)])
         else:
             for first, end in schedule.batches([progress.workload for progress in due], most):
                 self._launch([(progress, index) for progress in due[first:end]])
@@ -278,32 +273,25 @@ class SessionRunner:
                 return
         self.reasons.append(distrust.reason("foreign_memory", "; ".join(details), workload.id))
 
-    def _launch(self, row: Sequence[tuple[WorkloadProgress, int]]) -> None:
-        """Launch processes of workloads, by number (from 0), in a row.
+    def _launch(self, row: Sequence[tuple[WorkloadProgress, int]]) -> int:
+        """Launch processes of workloads, by number (from 0); return the number of the last one.
 
-        Raises _FailedError where the row goes on to another round of a workload that has failed.
+        A row of one workload goes through several rounds. It ends where the workload fails.
         """
-        start = self.clock()
-        begins: list[float] = []
-
-        def begin(place: int) -> None:
-            progress, index = row[place]
-            if place and index > row[place - 1][1]:
-                self._end_round(index - 1)
-                if progress.failed:
-                    raise _FailedError
-                self._begin_round()
-            begins.append(self.clock())
-            workload = progress.workload
-            self.listener.started(workload.id, index + 1, workload.protocol.processes)
-
-        def end(place: int, outcome: Outcome) -> None:
-            import_s = (begins[0] - start) / len(row) if begins else 0.0
-            began = begins[place] if place < len(begins) else self.clock()
-            self._keep(*row[place], outcome, import_s + self.clock() - began)
-
-        tasks = [self.task(progress.workload, index) for progress, index in row]
-        self.outcomes(tasks, begin=begin, end=end)
+        start, last = self.clock(), row[0][1]
+        with self.ready([self.task(progress.workload, index) for progress, index in row]) as ready:
+            import_s = (self.clock() - start) / len(row) if len(row) > 1 else 0.0
+            for (progress, index), launch in zip(row, ready, strict=True):
+                if index > last:
+                    if progress.failed:
+                        break
+                    self._end_round(last)
+                    self._begin_round()
+                    last = index
+                workload, began = progress.workload, self.clock()
+                self.listener.started(workload.id, index + 1, workload.protocol.processes)
+                self._keep(progress, index, launch(), import_s + self.clock() - began)
+        return last
 
     def _keep(
         self, progress: WorkloadProgress, index: int, outcome: Outcome, seconds: float
@@ -338,10 +326,6 @@ class SessionRunner:
             gpus=self.machine.gpus[: workload.world_size],
         )
 
-    def outcome(self, task: Task) -> Outcome:
-        """Launch one process, on GPUs that are clean. Raises KeyboardInterrupt, GpuLostError."""
-        return self.outcomes([task])[0]
-
     def profile(self, task: Task) -> StepProfile | TaskFailure:
         """Launch one process that profiles; it says nothing against the machine.
 
@@ -352,34 +336,26 @@ class SessionRunner:
         self._is_suspect = self._is_suspect or isinstance(outcome, TaskFailure)
         return outcome
 
-    def outcomes(
-        self,
-        tasks: Sequence[Task],
-        *,
-        begin: Callable[[int], object] = ignore,
-        end: Callable[[int, Outcome], object] = ignore,
-    ) -> tuple[Outcome, ...]:
-        """Launch processes one after the other that import at once, each on GPUs that are clean.
+    @contextlib.contextmanager
+    def ready(self, tasks: Sequence[Task]) -> Iterator[Sequence[Callable[[], Outcome]]]:
+        """Provide launches that stand ready, each on GPUs that are clean: see `Launcher.ready`.
 
-        `begin` and `end` hear of each. Raises KeyboardInterrupt, GpuLostError.
+        What an outcome says against the machine is noted. Raises KeyboardInterrupt, and so does a
+        launch, or GpuLostError.
         """
 
-        def begun(number: int) -> None:
-            self._await_clean_gpus(tasks[number].workload)
-            begin(number)
+        def launch(task: Task, run: Callable[[], Outcome]) -> Outcome:
+            self._await_clean_gpus(task.workload)
+            return self._noted(task, run())
 
-        def ended(number: int, outcome: Outcome) -> None:
-            end(number, self._noted(tasks[number], outcome))
+        self.interrupts.check()
+        with self.launcher.ready(tasks, self.interrupts.have_come) as runs:
+            yield [functools.partial(launch, *each) for each in zip(tasks, runs, strict=True)]
 
-        if len(tasks) > 1:
-            self.interrupts.check()
-            return self.launcher.launch_in_a_row(
-                tasks, self.interrupts.have_come, begin=begun, end=ended
-            )
-        begun(0)
-        outcome = self.launcher.launch(tasks[0], self.interrupts.have_come)
-        ended(0, outcome)
-        return (outcome,)
+    def outcome(self, task: Task) -> Outcome:
+        """Launch one process, on GPUs that are clean. Raises KeyboardInterrupt, GpuLostError."""
+        with self.ready([task]) as (launch,):
+            return launch()
 
     def outcome_of_pair(self, first: Task, second: Task) -> tuple[Outcome, ...]:
         """Launch two processes that take turns. Raises KeyboardInterrupt, GpuLostError."""

@@ -53,7 +53,8 @@ def in_a_row(tmp_path, task, *, processes=1, **sources):
             )
             for index in range(processes)
         ]
-    outcomes = LocalLauncher(tmp_path).launch_in_a_row(tasks)
+    with LocalLauncher(tmp_path).ready(tasks) as launches:
+        outcomes = [launch() for launch in launches]
     return outcomes, order.read_text().splitlines()
 
 

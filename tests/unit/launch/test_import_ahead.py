@@ -37,25 +37,18 @@ def player(name, log, importing=lambda: None, *, fails=False):
 
 
 def in_a_row(*launches):
-    told = []
-    results = turn_scheduler.schedule_in_a_row(
-        launches,
-        never,
-        begin=told.append,
-        end=lambda number, result: told.append((number, result)),
-    )
-    return results, told
+    with turn_scheduler.make_ready(launches, never) as ready:
+        return [run() for run in ready]
 
 
 def test_all_import_at_once_and_then_run_one_after_the_other():
     log, meeting = [], threading.Barrier(3, timeout=10)
 
-    results, told = in_a_row(*(player(name, log, meeting.wait) for name in "abc"))
+    results = in_a_row(*(player(name, log, meeting.wait) for name in "abc"))
 
     assert sorted(log[:3]) == ["a imported", "b imported", "c imported"]
     assert log[3:] == [f"{name} phase" for name in "aabbcc"]
     assert results == ["a", "b", "c"]
-    assert told == [0, (0, "a"), 1, (1, "b"), 2, (2, "c")]
 
 
 def test_nobody_runs_on_before_the_slowest_has_imported():
@@ -92,24 +85,21 @@ def test_no_time_passes_for_who_has_imported_while_a_slower_one_imports():
 def test_who_ends_while_importing_holds_nobody_up():
     log = []
 
-    results, _ = in_a_row(player("a", log, fails=True), player("b", log))
+    results = in_a_row(player("a", log, fails=True), player("b", log))
 
     assert results == ["a failed", "b"]
     assert log[2:] == ["b phase"] * 2
 
 
-def test_what_begins_a_launch_may_stop_all_of_them():
-    def interrupt(_number):
-        raise KeyboardInterrupt
-
+def test_what_was_not_called_is_stopped():
     def launch(slot, must_stop):
         Ahead(slot.folder).take_for_import()
         (slot.folder / TURN_REQUESTS).write_bytes(TurnRequest.PHASE)
         while not must_stop():
             time.sleep(0.01)
 
-    with pytest.raises(KeyboardInterrupt):
-        turn_scheduler.schedule_in_a_row([launch], never, begin=interrupt, end=lambda *_: None)
+    with pytest.raises(KeyboardInterrupt), turn_scheduler.make_ready([launch], never):
+        raise KeyboardInterrupt
 
 
 @pytest.mark.parametrize(

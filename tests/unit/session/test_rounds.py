@@ -15,9 +15,10 @@ class Rows(Launches):
         super().__init__(*answers)
         self.rows = []
 
-    def launch_in_a_row(self, tasks, *arguments, **hear):
-        self.rows.append(len(tasks))
-        return super().launch_in_a_row(tasks, *arguments, **hear)
+    def ready(self, tasks, *arguments):
+        if len(tasks) > 1:
+            self.rows.append(len(tasks))
+        return super().ready(tasks, *arguments)
 
 
 @pytest.fixture
