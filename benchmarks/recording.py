@@ -15,7 +15,7 @@ import tempfile
 import timeit
 from pathlib import Path
 
-from ci_perf.features.same_program.recorder import Recording
+from ci_perf.measuring.recording.recorder import Recording
 from ci_perf.model.suite import PlannedWorkload, Protocol
 from ci_perf.model.task import Task
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from ci_perf.features.explain.model import StepProfile
+from ci_perf.model.explanation import StepProfile
 from ci_perf.model.process import Phase, WorkerResult
 from ci_perf.model.run import Source
 from ci_perf.model.suite import Limits, Protocol

@@ -33,7 +33,7 @@ from benchmarks.causes.causes import CAUSES
 from benchmarks.causes.launching import Repository
 from benchmarks.causes.planted import Planted
 from benchmarks.causes.scoring import Answer
-from ci_perf.features.explain.model import ProfiledPair, StepProfile
+from ci_perf.model.explanation import ProfiledPair, StepProfile
 
 MODELS = Path(__file__).parent / "models"
 FEW, MANY = 1, 3

@@ -15,8 +15,8 @@ from typing import Final
 
 import msgspec
 
-from ci_perf.features.explain.model import ProfiledPair, StepProfile
 from ci_perf.launch.local import LocalLauncher
+from ci_perf.model.explanation import ProfiledPair, StepProfile
 from ci_perf.model.suite import PlannedWorkload, Protocol
 from ci_perf.model.task import Task
 

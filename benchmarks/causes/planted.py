@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from ci_perf.features.explain.model import CauseKind
+from ci_perf.model.explanation import CauseKind
 
 Change = tuple[str, str]
 

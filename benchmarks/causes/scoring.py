@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from benchmarks.causes.planted import Planted
 from ci_perf.features.explain import causes
-from ci_perf.features.explain.model import (
+from ci_perf.model.explanation import (
     Cause,
     Explanation,
     ProfiledPair,

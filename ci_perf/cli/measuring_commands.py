@@ -182,10 +182,11 @@ def list_command(*, measuring: dict[str, Any], against: str | None, json: bool) 
         plan = collecting.collect_plan(plan, asked.root, runs=False, notify=console.say)
         console.emit(codec.encode(plan) if json else suite_text.render_list(plan), output=None)
         return
-    from ci_perf.features.same_program import same_program_report, touched
+    from ci_perf.gate import touched
+    from ci_perf.report import same_program
 
     answer = touched.find_touched(asked, notify=console.say)
     if json:
         console.emit(codec.encode(answer), output=None)
     else:
-        reports.emit_page(same_program_report.build_touched_page(answer), None, None)
+        reports.emit_page(same_program.build_touched_page(answer), None, None)

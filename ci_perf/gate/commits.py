@@ -13,7 +13,6 @@ from pathlib import Path
 from ci_perf import session, suite
 from ci_perf.baselines import layout
 from ci_perf.errors import CiPerfError, UsageError
-from ci_perf.features.same_program.records import BaseSide, RecordCache, Records
 from ci_perf.gate import Notify, commit_suite
 from ci_perf.gate.commit_suite import folder_below
 from ci_perf.gate.options import MeasureOptions
@@ -24,6 +23,7 @@ from ci_perf.model.suite import Limits, Plan, is_selected
 from ci_perf.model.task import MachineDescription
 from ci_perf.program.tree_sources import GitTree
 from ci_perf.program.trees import IncomparableError, Tree
+from ci_perf.same_program.records import BaseSide, RecordCache, Records
 from ci_perf.system import git, git_log
 from ci_perf.system.git_log import LineCommit
 from ci_perf.worktree import Checkout, merge_base

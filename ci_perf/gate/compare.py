@@ -9,7 +9,6 @@ import msgspec
 from ci_perf import suite
 from ci_perf.baselines import layout, summaries
 from ci_perf.errors import CiPerfError, UsageError
-from ci_perf.features.same_program import claims
 from ci_perf.gate import Notify, commit_suite, own_gate
 from ci_perf.gate.commit_suite import RepositoryFolders
 from ci_perf.judging import gate_changes, suite_rules, summarise
@@ -24,6 +23,7 @@ from ci_perf.model.suite import FailOn, Limits, Plan, Tiers
 from ci_perf.model.summary import Summary
 from ci_perf.program.tree_sources import FolderTree
 from ci_perf.program.trees import IncomparableError, Tree
+from ci_perf.same_program import claims
 from ci_perf.system import files
 
 

@@ -13,7 +13,6 @@ from ci_perf import suite as suites
 from ci_perf.baselines import layout
 from ci_perf.errors import CannotWriteError, CiPerfError, UsageError
 from ci_perf.features.explain.kept_files import describe_traces, list_sides, prepare_folder
-from ci_perf.features.same_program.records import BaseSide, RecordCache, Records
 from ci_perf.gate import Notify, collecting, commit_suite, compare, run_summary, runners
 from ci_perf.gate.options import MOST_PROCESSES, MeasureOptions
 from ci_perf.judging.earlier_checks import Before, Offered
@@ -22,6 +21,7 @@ from ci_perf.model.base import Scalar
 from ci_perf.model.run import Checks, Run
 from ci_perf.model.suite import Plan
 from ci_perf.program.tree_sources import FolderTree
+from ci_perf.same_program.records import BaseSide, RecordCache, Records
 from ci_perf.session import Listener
 from ci_perf.system import files, signals
 from ci_perf.system.signals import Interrupts

@@ -11,7 +11,6 @@ from typing import TypeVar
 import msgspec
 
 from ci_perf.errors import CiPerfError, InvalidFileError
-from ci_perf.features.explain.model import StepProfile
 from ci_perf.launch import (
     Interrupted,
     Outcome,
@@ -22,6 +21,7 @@ from ci_perf.launch import (
 )
 from ci_perf.launch.exit_status import MemoryKills
 from ci_perf.launch.turn_scheduler import Slot
+from ci_perf.model.explanation import StepProfile
 from ci_perf.model.process import NO_RESULT_IN_TIME, Phase, WorkerResult
 from ci_perf.model.program import Program, join_programs, record_nothing
 from ci_perf.model.task import (

@@ -12,9 +12,8 @@ import socket
 import sys
 from pathlib import Path
 
-from ci_perf.features.same_program import shared_code
-from ci_perf.features.same_program.shared_code import ForeignCodeError
-from ci_perf.measuring import knobs, user_code, worker
+from ci_perf.measuring import knobs, own_code, user_code, worker
+from ci_perf.measuring.own_code import ForeignCodeError
 from ci_perf.model import task
 from ci_perf.system import files, linux
 
@@ -32,7 +31,7 @@ def main(folder: Path) -> None:
         loaded = user_code.load(Path(workload.file), Path(todo.root), todo.python_path)
         loaded.prepare(workload.collects)
         with contextlib.suppress(ForeignCodeError):  # each launch says so
-            shared_code.check(todo)
+            own_code.check(todo)
     if len([*Path("/proc/self/task").iterdir()]) == 1:
         with socket.socket(fileno=os.dup(_LINE)) as line:
             os.close(os.pidfd_open(os.getpid()))  # else it is not ready: an old kernel

@@ -11,9 +11,6 @@ from typing import Literal
 import msgspec
 
 from ci_perf.errors import UsageError
-from ci_perf.features.explain.model import StepProfile
-from ci_perf.features.same_program import recorder
-from ci_perf.features.same_program.shared_code import ForeignCodeError
 from ci_perf.measuring import (
     counters,
     device,
@@ -31,9 +28,12 @@ from ci_perf.measuring.distributed import Group
 from ci_perf.measuring.generated_kernels import read_generated
 from ci_perf.measuring.instruments import Instruments, Stopwatch, TimeLeft
 from ci_perf.measuring.monitor import Marks
+from ci_perf.measuring.own_code import ForeignCodeError
+from ci_perf.measuring.recording import recorder
 from ci_perf.measuring.step_phases import Watcher
 from ci_perf.model import metrics
 from ci_perf.model.base import Scalar
+from ci_perf.model.explanation import StepProfile
 from ci_perf.model.process import Fingerprint, Phase, Process, Warmup, Work, WorkerResult
 from ci_perf.model.suite import PlannedWorkload
 from ci_perf.model.task import Task

@@ -20,11 +20,11 @@ from types import FrameType
 from typing import Any
 
 from ci_perf.errors import InvalidFileError
-from ci_perf.features.explain.model import StepProfile
 from ci_perf.measuring import knobs
 from ci_perf.measuring.rank_outputs import Outputs
 from ci_perf.measuring.turn_client import RanksAgent
 from ci_perf.model import task
+from ci_perf.model.explanation import StepProfile
 from ci_perf.model.process import Phase, WorkerResult
 from ci_perf.model.task import Task, TaskFailure
 from ci_perf.system import files, linux

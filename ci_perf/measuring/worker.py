@@ -15,11 +15,11 @@ from pathlib import Path
 from types import TracebackType
 
 from ci_perf.errors import InvalidFileError
-from ci_perf.features.same_program import recorder
 from ci_perf.measuring import knobs, memory, user_code
 from ci_perf.measuring.instruments import Stopwatch
 from ci_perf.measuring.monitor import Marks
 from ci_perf.measuring.phases import go_through
+from ci_perf.measuring.recording import recorder
 from ci_perf.model import task
 from ci_perf.system import files, linux
 

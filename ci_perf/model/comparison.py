@@ -6,7 +6,6 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from ci_perf.features.explain.model import Explanation
 from ci_perf.model.base import (
     SCHEMA_VERSION,
     Amount,
@@ -20,6 +19,7 @@ from ci_perf.model.base import (
 )
 from ci_perf.model.container import Image
 from ci_perf.model.environment import Machine
+from ci_perf.model.explanation import Explanation
 from ci_perf.model.gate_change import GateChange
 from ci_perf.model.process import Exhausted, Phase, Profile
 from ci_perf.model.program import SameProgram, Touched

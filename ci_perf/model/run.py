@@ -4,7 +4,6 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from ci_perf.features.explain.model import ProfiledPairs
 from ci_perf.model.base import (
     SCHEMA_VERSION,
     AtLeastOne,
@@ -21,6 +20,7 @@ from ci_perf.model.base import (
 )
 from ci_perf.model.container import Image
 from ci_perf.model.environment import Environment, Software
+from ci_perf.model.explanation import ProfiledPairs
 from ci_perf.model.process import Exhausted, Phase, Process
 from ci_perf.model.program import Program, RelativePath, SameProgram, Touched
 from ci_perf.model.suite import Launch, Protocol

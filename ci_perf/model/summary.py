@@ -1,9 +1,9 @@
 """What the judge sees of one side: one number per process and metric, however it was stored."""
 
-from ci_perf.features.explain.model import ProfiledPairs
 from ci_perf.model.base import Count, Name, NameOrEmpty, Scalar, Statistic, Struct, SuiteName, Text
 from ci_perf.model.container import Image
 from ci_perf.model.environment import Machine, Software
+from ci_perf.model.explanation import ProfiledPairs
 from ci_perf.model.process import Fingerprint, Profile
 from ci_perf.model.program import SameProgram, Touched
 from ci_perf.model.run import Checks, Failed, Interleaved, PairVerdict, Source

@@ -12,7 +12,6 @@ from pathlib import Path
 import msgspec
 
 from ci_perf.errors import ExitCode, RefusedError
-from ci_perf.features.same_program import claims
 from ci_perf.gate import Notify
 from ci_perf.github import pulls
 from ci_perf.github.actions import Event
@@ -29,6 +28,7 @@ from ci_perf.pull_request import baseline_changes, check_record
 from ci_perf.pull_request.check_record import CheckRecord
 from ci_perf.report.phrases import Phrase
 from ci_perf.report.sentences import say
+from ci_perf.same_program import claims
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

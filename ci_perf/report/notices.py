@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 
 from ci_perf.errors import ExitCode
-from ci_perf.features.same_program import same_program_report
 from ci_perf.judging import canaries
 from ci_perf.judging.comparability import INSTALLED
 from ci_perf.model.comparison import (
@@ -12,7 +11,7 @@ from ci_perf.model.comparison import (
     severity_of,
 )
 from ci_perf.model.validity import Reason, Status
-from ci_perf.report import advice, phrases, remarks
+from ci_perf.report import advice, phrases, remarks, same_program
 from ci_perf.report.escape import Sentence, Words
 from ci_perf.report.phrases import Phrase
 from ci_perf.report.sentences import say
@@ -31,7 +30,7 @@ def _find_notices(comparison: Comparison) -> Iterator[Phrase]:
     is_proven = any(row.gate and severity_of(row) in _PROVES for row in comparison.rows)
     if comparison.exit_code == ExitCode.REGRESSED and not is_proven:
         yield say("fails_unproven")
-    yield same_program_report.render_notice(comparison)
+    yield same_program.render_notice(comparison)
     cleared = advice.list_cleared(comparison)
     if cleared:
         yield say(

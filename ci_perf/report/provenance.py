@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 import msgspec
 
-from ci_perf.features.same_program import same_program_report
 from ci_perf.judging.comparability import NONE
 from ci_perf.model.comparison import Comparison
 from ci_perf.model.environment import GpuMachine, Machine
 from ci_perf.model.run import Source
+from ci_perf.report import same_program
 from ci_perf.report.escape import Sentence, Words, clean
 from ci_perf.report.phrases import Phrase
 from ci_perf.report.sentences import say
@@ -87,7 +87,7 @@ def find_base_source(comparison: Comparison) -> Source:
     The baselines may be of an older commit than the base that was launched.
     """
     how = comparison.interleaved
-    is_same_program = any(map(same_program_report.is_same_program, comparison.rows))
+    is_same_program = any(map(same_program.is_same_program, comparison.rows))
     return how.source if how and (how.pairs or is_same_program) else comparison.base.source
 
 
@@ -102,4 +102,4 @@ def list_notes(comparison: Comparison) -> Iterator[Phrase]:
         yield from filter(None, (before, earlier))
     for note in interleaved.notes[:_MAX_NOTES] if interleaved else ():
         yield (Sentence(note),)
-    yield from same_program_report.render_notes(comparison)
+    yield from same_program.render_notes(comparison)

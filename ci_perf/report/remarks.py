@@ -3,12 +3,11 @@
 import math
 from collections.abc import Iterable, Iterator
 
-from ci_perf.features.same_program import same_program_report
 from ci_perf.judging import signs
 from ci_perf.judging.policy import PREDICTING_SESSIONS
 from ci_perf.model import metrics
 from ci_perf.model.comparison import Change, Code, Numerics, Row, Uncompared, Verdict
-from ci_perf.report import phrases
+from ci_perf.report import phrases, same_program
 from ci_perf.report.escape import Words
 from ci_perf.report.sentences import write
 
@@ -22,7 +21,7 @@ _OPEN = frozenset({Verdict.INCONCLUSIVE, Verdict.LIKELY_SLOWER})
 def describe(row: Row) -> Words:
     """Say what the mark and the numbers of a row do not; empty where nothing is missing."""
     if isinstance(row, Uncompared) and row.same:
-        return Words(same_program_report.render_remark(row.same))
+        return Words(same_program.render_remark(row.same))
     if isinstance(row, Uncompared) or row.code is Code.UNTRUSTED:
         return write("uncompared", row=row)
     return Words("; ".join(filter(None, _list_parts(row))))

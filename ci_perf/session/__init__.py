@@ -12,8 +12,6 @@ import msgspec
 
 from ci_perf.baselines import layout
 from ci_perf.features.explain.session import Explaining
-from ci_perf.features.same_program.records import Records
-from ci_perf.features.same_program.session import SessionPrograms
 from ci_perf.judging.earlier_checks import Before
 from ci_perf.launch.run_task import Launcher
 from ci_perf.measuring import distrust
@@ -24,9 +22,11 @@ from ci_perf.model.run import Source
 from ci_perf.model.suite import LARGEST_LIMIT, Plan
 from ci_perf.model.task import MachineDescription
 from ci_perf.model.validity import distinct, validity_of
+from ci_perf.same_program.records import Records
 from ci_perf.session.interleaving import Against, Interleaving
 from ci_perf.session.listener import Listener
 from ci_perf.session.machine import describe, held
+from ci_perf.session.programs import SessionPrograms
 from ci_perf.session.runner import GpuLostError, MachineChecks, SessionRunner
 from ci_perf.session.schedule import Forecast, PairJudge
 from ci_perf.suite import plan_screening

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from ci_perf.features.explain.model import StepProfile
 from ci_perf.launch import Outcome, memory_check
 from ci_perf.launch.run_task import Launcher
 from ci_perf.measuring import distrust
+from ci_perf.model.explanation import StepProfile
 from ci_perf.model.process import Memory, Phase, WorkerResult
 from ci_perf.model.run import Failed, Measured
 from ci_perf.model.suite import Plan, PlannedWorkload

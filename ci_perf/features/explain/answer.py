@@ -1,7 +1,7 @@
 """What `ci-perf explain` answers: how both sides of workloads differ, or what limits them."""
 
-from ci_perf.features.explain.model import Explanation, StepLimits, StepProfile
 from ci_perf.model.base import Name, Struct, Text
+from ci_perf.model.explanation import Explanation, StepLimits, StepProfile
 
 
 class ExplainedWorkload(Struct, frozen=True, kw_only=True):

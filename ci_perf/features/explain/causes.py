@@ -25,7 +25,9 @@ from ci_perf.features.explain.launches import (
     find_moved,
     is_equal,
 )
-from ci_perf.features.explain.model import (
+from ci_perf.judging.signs import SLOWED, is_by_history_alone
+from ci_perf.model.comparison import Change, Row, Verdict
+from ci_perf.model.explanation import (
     FEWEST_PAIRS,
     MOST_CAUSE_OPERATORS,
     MOST_CAUSES,
@@ -37,8 +39,6 @@ from ci_perf.features.explain.model import (
     OperatorUse,
     ProfiledPairs,
 )
-from ci_perf.judging.signs import SLOWED, is_by_history_alone
-from ci_perf.model.comparison import Change, Row, Verdict
 
 # The rows that are explained: losses come first.
 _EXPLAINED: Final = (Verdict.REGRESSED, Verdict.LIKELY_SLOWER, Verdict.IMPROVED)

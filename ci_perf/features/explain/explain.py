@@ -15,10 +15,10 @@ from ci_perf.features.explain.kept_files import (
     list_sides,
     prepare_folder,
 )
-from ci_perf.features.explain.model import ProfiledPairs, StepProfile
 from ci_perf.features.explain.session import Explaining
 from ci_perf.gate import arguments, measure
 from ci_perf.gate.options import MeasureOptions
+from ci_perf.model.explanation import ProfiledPairs, StepProfile
 from ci_perf.model.task import Task
 from ci_perf.session import Listener, MachineChecks
 from ci_perf.session.machine import describe, held

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from ci_perf.features.explain.model import ProfiledPairs, StepProfile
+from ci_perf.model.explanation import ProfiledPairs, StepProfile
 from ci_perf.report import units
 from ci_perf.system import files
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Final
 
-from ci_perf.features.explain.model import (
+from ci_perf.model.explanation import (
     AuthorFunction,
     FunctionUse,
     OperatorUse,

@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from ci_perf.features.explain.model import (
+from ci_perf.model.explanation import (
     FEWEST_PAIRS,
     MOST_LIMITS,
     Cure,

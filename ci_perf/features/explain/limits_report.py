@@ -1,6 +1,6 @@
 """What limits a step, and what may be done about it, in sentences; and its operators as a table."""
 
-from ci_perf.features.explain.model import (
+from ci_perf.model.explanation import (
     Cure,
     LimitReason,
     StepLimit,

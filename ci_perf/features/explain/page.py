@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from ci_perf.features.explain import limits_report, report
 from ci_perf.features.explain.answer import ExplainedWorkload, ExplainedWorkloads
-from ci_perf.features.explain.model import StepProfile
+from ci_perf.model.explanation import StepProfile
 from ci_perf.report import units
 from ci_perf.report.escape import Sentence, Words
 from ci_perf.report.tables import Block, Page, Phrase

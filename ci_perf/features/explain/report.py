@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from ci_perf.features.explain import limits_report
-from ci_perf.features.explain.model import AuthorFunction, Cause, CauseKind, Explanation
 from ci_perf.model import metrics
 from ci_perf.model.comparison import Change, Row, Verdict
+from ci_perf.model.explanation import AuthorFunction, Cause, CauseKind, Explanation
 from ci_perf.model.metrics import Unit
 from ci_perf.report import cells, escape, phrases, table_rows, units
 from ci_perf.report.escape import BOLD, Sentence, Words

@@ -10,7 +10,7 @@ from typing import Final, Literal
 import msgspec
 
 from ci_perf.features.explain.launches import find_obstacle
-from ci_perf.features.explain.model import ProfiledPair, ProfiledPairs, StepProfile
+from ci_perf.model.explanation import ProfiledPair, ProfiledPairs, StepProfile
 from ci_perf.model.process import NO_RESULT_IN_TIME
 from ci_perf.model.task import Task, TaskFailure
 from ci_perf.session.listener import Listener

@@ -4,7 +4,7 @@ import hashlib
 
 import msgspec
 
-from ci_perf.features.explain.model import (
+from ci_perf.model.explanation import (
     AuthorFunction,
     Callee,
     Cause,

@@ -3,7 +3,7 @@
 import pytest
 
 from ci_perf.features.explain import causes
-from ci_perf.features.explain.model import ProfiledPair, ProfiledPairs, Varying
+from ci_perf.model.explanation import ProfiledPair, ProfiledPairs, Varying
 from tests.features.explain.cause_rows import explained, left, shown, step
 from tests.features.explain.step_profiles import a_called, a_callee, a_function, a_use
 

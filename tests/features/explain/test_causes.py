@@ -8,7 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ci_perf.features.explain import causes
-from ci_perf.features.explain.model import (
+from ci_perf.model import codec, metrics
+from ci_perf.model.comparison import Change, Comparison, Verdict
+from ci_perf.model.explanation import (
     AuthorFunction,
     Callee,
     FunctionUse,
@@ -18,8 +20,6 @@ from ci_perf.features.explain.model import (
     StepProfile,
     Varying,
 )
-from ci_perf.model import codec, metrics
-from ci_perf.model.comparison import Change, Comparison, Verdict
 from ci_perf.report import html, markdown, terminal
 from tests.comparisons import a_change, a_comparison, an_uncompared
 from tests.features.explain.step_profiles import a_function, a_step, a_use, both

@@ -4,11 +4,11 @@ from collections import Counter
 
 import pytest
 
-from ci_perf.features.explain.model import MOST_OPERATORS, NAME_CHARS, AuthorFunction, Varying
 from ci_perf.features.explain.worker.functions import Name, Node
 from ci_perf.features.explain.worker.operators import Operation
 from ci_perf.features.explain.worker.origins import AuthorCode
 from ci_perf.features.explain.worker.passes import join_counts
+from ci_perf.model.explanation import MOST_OPERATORS, NAME_CHARS, AuthorFunction, Varying
 from ci_perf.system.linux import short
 
 FORWARD = AuthorFunction(file="model.py", function="Net.forward", line=7)

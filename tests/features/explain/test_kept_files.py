@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from ci_perf.features.explain.kept_files import describe_traces, list_sides
-from ci_perf.features.explain.model import ProfiledPair, ProfiledPairs, StepProfile
+from ci_perf.model.explanation import ProfiledPair, ProfiledPairs, StepProfile
 
 KEPT = StepProfile(steps=2, trace_file="w.base.pt.trace.json.gz")
 LOST = StepProfile(steps=2, missing={"trace_file": "it is too large"})

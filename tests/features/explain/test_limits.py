@@ -8,7 +8,8 @@ import pytest
 from ci_perf.errors import InvalidFileError
 from ci_perf.features.explain import causes, report
 from ci_perf.features.explain.limits import find_growth, find_limits
-from ci_perf.features.explain.model import (
+from ci_perf.model import codec
+from ci_perf.model.explanation import (
     DeviceIdle,
     DeviceTimes,
     FunctionUse,
@@ -18,7 +19,6 @@ from ci_perf.features.explain.model import (
     ProfiledPair,
     StepProfile,
 )
-from ci_perf.model import codec
 from tests.features.explain.step_profiles import a_function, a_use, both
 
 

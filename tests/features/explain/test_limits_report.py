@@ -5,7 +5,7 @@ from typing import get_args
 import pytest
 
 from ci_perf.features.explain import limits_report, report
-from ci_perf.features.explain.model import (
+from ci_perf.model.explanation import (
     Cure,
     DeviceTimes,
     Explanation,

@@ -1,7 +1,7 @@
 """What profiled pairs say by themselves, without any verdict."""
 
 from ci_perf.features.explain import explain
-from ci_perf.features.explain.model import ProfiledPair, ProfiledPairs
+from ci_perf.model.explanation import ProfiledPair, ProfiledPairs
 from tests.features.explain.cause_rows import STEP_S, left, shown, step
 from tests.features.explain.step_profiles import a_use, timed_pairs
 

@@ -4,9 +4,9 @@ import msgspec
 import pytest
 
 from ci_perf.features.explain import report
-from ci_perf.features.explain.model import Explanation
 from ci_perf.model import metrics
 from ci_perf.model.comparison import Verdict
+from ci_perf.model.explanation import Explanation
 from ci_perf.report import markdown
 from ci_perf.report.phrases import plain
 from ci_perf.report.tables import Table

@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from ci_perf import session
-from ci_perf.features.explain.model import StepProfile, Varying
 from ci_perf.model.comparison import Verdict
+from ci_perf.model.explanation import StepProfile, Varying
 from ci_perf.model.process import NO_RESULT_IN_TIME, Phase
 from ci_perf.model.task import TaskFailure
 from tests.clocks import Clock

@@ -11,7 +11,6 @@ import pytest
 
 from ci_perf.features.explain import limits_report
 from ci_perf.features.explain.limits import find_limits
-from ci_perf.features.explain.model import HostTimes, OperatorTimes, StepProfile
 from ci_perf.features.explain.worker import kept_trace, trace
 from ci_perf.features.explain.worker.origins import AuthorCode
 from ci_perf.features.explain.worker.passes import Passes
@@ -19,6 +18,7 @@ from ci_perf.measuring.device import CudaDevice, Device
 from ci_perf.measuring.distributed import Group
 from ci_perf.measuring.instruments import Instruments, TimeLeft
 from ci_perf.measuring.step_phases import Watcher
+from ci_perf.model.explanation import HostTimes, OperatorTimes, StepProfile
 from ci_perf.model.task import TRACE
 from ci_perf.report.phrases import plain
 from tests import profiled

@@ -5,7 +5,7 @@ import dataclasses
 import msgspec
 import pytest
 
-from ci_perf.features.explain.model import StepProfile
+from ci_perf.model.explanation import StepProfile
 from tests import profiled
 from tests.launches import BUILD, HEAD, result_of
 

@@ -5,7 +5,6 @@ import time
 import pytest
 import torch
 
-from ci_perf.features.explain.model import NAME_CHARS
 from ci_perf.features.explain.worker import operators
 from ci_perf.features.explain.worker.origins import AuthorCode
 from ci_perf.features.explain.worker.passes import Passes
@@ -13,6 +12,7 @@ from ci_perf.measuring.device import Device
 from ci_perf.measuring.distributed import Group
 from ci_perf.measuring.instruments import TimeLeft
 from ci_perf.measuring.step_phases import Watcher
+from ci_perf.model.explanation import NAME_CHARS
 from ci_perf.model.process import NO_RESULT_IN_TIME, Phase
 from tests import profiled
 from tests.launches import BUILD, HEAD, failure_of, result_of

@@ -3,10 +3,10 @@
 import pytest
 
 from ci_perf.errors import ExitCode
-from ci_perf.features.explain.model import Explanation
 from ci_perf.github import checks
 from ci_perf.github.checks import Annotation, CheckRun, Conclusion
 from ci_perf.model.comparison import Verdict
+from ci_perf.model.explanation import Explanation
 from ci_perf.model.gate_change import GateChange, GateKind
 from tests.comparisons import a_change, a_comparison, a_numerics, an_uncompared
 from tests.fakes.github import faults

@@ -2,10 +2,10 @@
 
 import pytest
 
-from ci_perf.features.same_program import proof
 from ci_perf.github.commits import GithubTree
 from ci_perf.model.program import Program, blob
 from ci_perf.program.trees import EntryKind, IncomparableError
+from ci_perf.same_program import proof
 from tests.fakes.github import faults
 from tests.fakes.github.fixtures import on_github_and_ghes
 from tests.fakes.github.state import Link, Submodule

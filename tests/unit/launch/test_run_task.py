@@ -5,10 +5,10 @@ import signal
 import msgspec
 import pytest
 
-from ci_perf.features.explain.model import StepProfile
 from ci_perf.launch import run_task
 from ci_perf.launch.run_task import Finished
 from ci_perf.model import task as tasks
+from ci_perf.model.explanation import StepProfile
 from ci_perf.model.process import Phase, WorkerResult
 from ci_perf.model.suite import PlannedWorkload
 from ci_perf.model.task import Task, TaskFailure

@@ -5,10 +5,10 @@ import sys
 
 import msgspec
 
-from ci_perf.features.explain.model import Explanation
 from ci_perf.judging import gate_changes
 from ci_perf.model import metrics
 from ci_perf.model.comparison import Difference, Drifted, Interval, Verdict
+from ci_perf.model.explanation import Explanation
 from ci_perf.model.gate_change import BaselineEdit
 from ci_perf.model.process import DeviceMemory, Exhausted, Phase, Profile, SideProfile
 from ci_perf.model.run import Source

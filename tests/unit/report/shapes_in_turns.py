@@ -1,8 +1,8 @@
 """Shapes of report of which base and head were launched in turns, or should have been."""
 
-from ci_perf.features.explain.model import Explanation
 from ci_perf.model import metrics
 from ci_perf.model.comparison import Drifted, Interval, Signs, Verdict
+from ci_perf.model.explanation import Explanation
 from ci_perf.model.process import NO_RESULT_IN_TIME, Phase
 from ci_perf.model.validity import Status
 from tests.comparisons import a_change, a_comparison, a_remedy, an_interleaved, an_uncompared

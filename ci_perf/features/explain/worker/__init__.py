@@ -11,16 +11,16 @@ from typing import Any, Final
 
 import msgspec
 
-from ci_perf.features.explain.model import StepProfile
 from ci_perf.features.explain.worker import trace
 from ci_perf.features.explain.worker.origins import AuthorCode
 from ci_perf.features.explain.worker.passes import STEPS, Passes
 from ci_perf.features.explain.worker.trace import note_missing
-from ci_perf.features.same_program import shared_code
+from ci_perf.measuring import own_code
 from ci_perf.measuring.device import Device
 from ci_perf.measuring.distributed import Group
 from ci_perf.measuring.instruments import Instruments, Stopwatch, TimeLeft
 from ci_perf.measuring.step_phases import Watcher
+from ci_perf.model.explanation import StepProfile
 from ci_perf.model.process import Phase
 from ci_perf.model.task import Task
 from ci_perf.workload import Workload
@@ -57,7 +57,7 @@ def profile(
             result = counts or StepProfile(steps=0, absent=instruments.absent.pop("counts"))
             if not result.absent:
                 result = _add_times(result, passes, instruments)
-        shared_code.check(todo)
+        own_code.check(todo)
         if not result.absent and "torch" not in sys.modules:
             result = note_missing(result, "trace", "torch was not imported")
         elif not result.absent:
@@ -68,7 +68,7 @@ def profile(
         if workload.teardown is not None:
             instruments.take("teardown", workload.teardown, steps=0)
         instruments.take("group", group.leave, steps=0)
-        shared_code.check(todo)
+        own_code.check(todo)
     if not result.absent:
         result = msgspec.structs.replace(result, missing=result.missing | instruments.absent)
     keep_first(result)

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from types import CodeType
 from typing import Final
 
-from ci_perf.features.explain.model import MOST_CALLEES, AuthorFunction, Callee, FunctionUse
 from ci_perf.features.explain.worker.origins import AuthorCode, is_part
 from ci_perf.measuring import module_files
+from ci_perf.model.explanation import MOST_CALLEES, AuthorFunction, Callee, FunctionUse
 from ci_perf.system.linux import short
 
 _BUILTIN: Final = re.compile(

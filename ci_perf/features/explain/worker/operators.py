@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import FrameType
 from typing import Any, Final, NamedTuple
 
-from ci_perf.features.explain.model import AuthorFunction
 from ci_perf.features.explain.worker.functions import quartile
 from ci_perf.features.explain.worker.origins import AuthorCode, Origins
 from ci_perf.measuring import dispatch
+from ci_perf.model.explanation import AuthorFunction
 from ci_perf.system.linux import short
 
 # What torch's own profiler hooks dispatch: `record_function` around each step of an optimiser.

@@ -10,10 +10,10 @@ import threading
 from types import CodeType, FrameType
 from typing import Any, Final
 
-from ci_perf.features.explain.model import PATH_CHARS, AuthorFunction
 from ci_perf.measuring.module_files import INSTALLED
 from ci_perf.measuring.places import Places
 from ci_perf.model.base import LARGEST
+from ci_perf.model.explanation import PATH_CHARS, AuthorFunction
 from ci_perf.system.linux import short
 
 # They belong to the function around them, whose own code they are from Python 3.12 on.

@@ -17,7 +17,15 @@ from typing import Final, NamedTuple, TypeVar
 
 import msgspec
 
-from ci_perf.features.explain.model import (
+from ci_perf.features.explain.worker import functions, operators
+from ci_perf.features.explain.worker.functions import Graph
+from ci_perf.features.explain.worker.operators import Operation
+from ci_perf.features.explain.worker.origins import AuthorCode
+from ci_perf.measuring.device import CudaDevice, Device
+from ci_perf.measuring.distributed import Group
+from ci_perf.measuring.instruments import TimeLeft
+from ci_perf.measuring.step_phases import Watcher
+from ci_perf.model.explanation import (
     MOST_FUNCTIONS,
     MOST_OPERATORS,
     MOST_VARYING,
@@ -28,14 +36,6 @@ from ci_perf.features.explain.model import (
     StepProfile,
     Varying,
 )
-from ci_perf.features.explain.worker import functions, operators
-from ci_perf.features.explain.worker.functions import Graph
-from ci_perf.features.explain.worker.operators import Operation
-from ci_perf.features.explain.worker.origins import AuthorCode
-from ci_perf.measuring.device import CudaDevice, Device
-from ci_perf.measuring.distributed import Group
-from ci_perf.measuring.instruments import TimeLeft
-from ci_perf.measuring.step_phases import Watcher
 
 T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from ci_perf.features.explain.model import (
+from ci_perf.model.explanation import (
     MOST_TIMED_OPERATORS,
     DeviceIdle,
     DeviceTimes,

@@ -13,11 +13,11 @@ from typing import Any, Final
 
 import msgspec
 
-from ci_perf.features.explain.model import HostTimes, OperatorUse, StepProfile
 from ci_perf.features.explain.worker import kept_trace, timeline
 from ci_perf.features.explain.worker.passes import STEPS, Passes
 from ci_perf.measuring.device import CudaDevice
 from ci_perf.measuring.instruments import Instruments
+from ci_perf.model.explanation import HostTimes, OperatorUse, StepProfile
 from ci_perf.model.task import TRACE, Task
 
 MOST_STEPS: Final = 20

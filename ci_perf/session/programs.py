@@ -5,13 +5,13 @@ from pathlib import Path
 
 import msgspec
 
-from ci_perf.features.same_program import records
-from ci_perf.features.same_program.records import Answer, Records, touch
 from ci_perf.launch import Outcome
 from ci_perf.model.process import WorkerResult
 from ci_perf.model.program import Program, SameProgram, Touched
 from ci_perf.model.suite import PlannedWorkload
 from ci_perf.model.task import MachineDescription, Task, TaskFailure
+from ci_perf.same_program import records
+from ci_perf.same_program.records import Answer, Records, touch
 
 # A record that says "the same" has missed something then.
 _MOVED = "pairs of an earlier run of the same commit have proven a change"

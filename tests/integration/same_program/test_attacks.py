@@ -14,11 +14,11 @@ from collections import ChainMap
 import msgspec
 import pytest
 
-from ci_perf.features.same_program import proof
 from ci_perf.model.program import digest
 from ci_perf.program.tree_sources import GitTree
+from ci_perf.same_program import proof
 from tests import repositories
-from tests.features.same_program.projects import HEAD, Link, recorded, replaced
+from tests.integration.same_program.projects import HEAD, Link, recorded, replaced
 
 # Of a folder beyond the repository that each launch makes anew.
 MADE = "made-by-the-program-"

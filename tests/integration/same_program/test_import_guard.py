@@ -54,7 +54,7 @@ class Sides:
         """Launch the head's workload as the base."""
         more |= {"protocol": {"timeout_s": 120.0}, "foreign_root": str(self.head)}
         task = a_task(self.file, root=self.base, **more)
-        environment = {"PYTHONPATH": f"{self.installed}:{Path(__file__).parents[4]}"}
+        environment = {"PYTHONPATH": f"{self.installed}:{Path(__file__).parents[3]}"}
         return LocalLauncher(self.base, environment).launch(task)
 
 
@@ -200,6 +200,6 @@ def test_modules_of_any_making_are_looked_at_without_harm(sides):
 def test_the_tool_itself_may_be_what_is_under_measure(sides):
     """Its own repository measures with the head's ci_perf on both sides."""
     sides.package(sides.base)
-    sides.head = Path(__file__).parents[4]
+    sides.head = Path(__file__).parents[3]
 
     assert isinstance(sides.launch_base(), WorkerResult)

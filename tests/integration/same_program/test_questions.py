@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.features.same_program.integration.test_obstacles import a_workload
-from tests.features.same_program.projects import HEAD, Link, recorded, replaced, write
+from tests.integration.same_program.projects import HEAD, Link, recorded, replaced, write
+from tests.integration.same_program.test_obstacles import a_workload
 
 # Creates a file, and reads what is there where that fails.
 CREATE = {

@@ -6,8 +6,8 @@ import sys
 import msgspec
 import pytest
 
-from ci_perf.features.same_program import shared_code
-from tests.features.same_program.copies import a_task, installed, refusal, refusal_of, write
+from ci_perf.measuring import own_code
+from tests.unit.measuring.own_code.copies import a_task, installed, refusal, refusal_of, write
 
 
 def test_what_leads_to_an_editable_install_is_no_module_that_was_built(tmp_path, site, imports):
@@ -44,21 +44,21 @@ def test_what_started_programs_may_import_counts_unless_they_find_the_checkout_f
     if is_installed:
         installed(site, "my_model/net.py", "../../bin/serve.py", origin=root)
     todo = msgspec.structs.replace(a_task(root), python_path=python_path)
-    monkeypatch.setattr(shared_code, "_has_started_programs", lambda: False)
+    monkeypatch.setattr(own_code, "_has_started_programs", lambda: False)
     assert refusal_of(todo) == ""
 
-    monkeypatch.setattr(shared_code, "_has_started_programs", lambda: True)
+    monkeypatch.setattr(own_code, "_has_started_programs", lambda: True)
 
     assert bool(refusal_of(todo)) is not bool(python_path)
 
 
 def test_a_process_that_started_programs_knows_it():
     script = (
-        "import subprocess, sys\nfrom ci_perf.features.same_program import shared_code\n"
-        "print(shared_code._has_started_programs())\n"
+        "import subprocess, sys\nfrom ci_perf.measuring import own_code\n"
+        "print(own_code._has_started_programs())\n"
         "child = subprocess.Popen([sys.executable, '-c', 'input()'], stdin=-1)\n"
-        "print(shared_code._has_started_programs())\nchild.communicate(b'\\n')\n"
-        "print(shared_code._has_started_programs())\n"
+        "print(own_code._has_started_programs())\nchild.communicate(b'\\n')\n"
+        "print(own_code._has_started_programs())\n"
     )
 
     said = subprocess.check_output([sys.executable, "-c", script], text=True)

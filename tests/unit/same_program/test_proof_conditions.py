@@ -5,8 +5,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ci_perf.features.same_program import proof
 from ci_perf.model.suite import PlannedWorkload, Protocol, Setup
+from ci_perf.same_program import proof
 from tests.plans import a_plan
 from tests.runs import GPU, an_environment, an_image
 

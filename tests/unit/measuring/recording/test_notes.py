@@ -1,7 +1,7 @@
 import os
 
-from ci_perf.features.same_program import notes
-from ci_perf.features.same_program.notes import NoteKind, Notes
+from ci_perf.measuring.recording import notes
+from ci_perf.measuring.recording.notes import NoteKind, Notes
 
 
 def test_a_forked_child_with_too_many_notes_says_so(tmp_path, monkeypatch):

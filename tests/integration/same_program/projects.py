@@ -6,10 +6,10 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from ci_perf.features.same_program import proof
 from ci_perf.launch.local import LocalLauncher
 from ci_perf.model.program import Program
 from ci_perf.program.tree_sources import FolderTree, GitTree
+from ci_perf.same_program import proof
 from tests import repositories
 from tests.launches import a_task, result_of
 

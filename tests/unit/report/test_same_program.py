@@ -1,9 +1,8 @@
 import pytest
 
-from ci_perf.features.same_program import same_program_report
 from ci_perf.model.comparison import Verdict
 from ci_perf.model.program import TouchedWorkloads
-from ci_perf.report import markdown, tables, terminal
+from ci_perf.report import markdown, same_program, tables, terminal
 from tests.comparisons import a_change, a_comparison, an_uncompared
 from tests.programs import a_same_program, a_touched
 
@@ -19,9 +18,7 @@ def a_row(workload="bert", **more):
     ("files", "words"), [(1, "1 file is the same"), (8, "8 files are the same")]
 )
 def test_the_remark_counts_what_is_the_same(files, words):
-    assert (
-        same_program_report.render_remark(a_same_program(files=files)) == f"not launched: {words}"
-    )
+    assert same_program.render_remark(a_same_program(files=files)) == f"not launched: {words}"
 
 
 def test_the_report_explains_it_once_in_two_sentences_and_counts_the_workloads():
@@ -68,7 +65,7 @@ def test_the_table_for_planning_has_what_is_measured_first():
         touched=(a_touched("gpt"), a_touched("mlp", "not_recorded", "nobody has recorded it")),
     )
 
-    text = tables.markdown(same_program_report.build_touched_page(workloads))
+    text = tables.markdown(same_program.build_touched_page(workloads))
 
     assert text.startswith("**2 of 3 workloads of `smoke` would be measured against `bbbbbbbbbbbb`")
     lines = [line for line in text.splitlines() if line.startswith("| `")]

@@ -2,7 +2,7 @@
 
 import json
 
-from ci_perf.features.same_program import shared_code
+from ci_perf.measuring import own_code
 from tests import launches
 
 
@@ -32,7 +32,7 @@ def refusal(root, foreign_root=None, **more):
 
 def refusal_of(task):
     try:
-        shared_code.check(task)
-    except shared_code.ForeignCodeError as error:
+        own_code.check(task)
+    except own_code.ForeignCodeError as error:
         return str(error)
     return ""

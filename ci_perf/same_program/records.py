@@ -11,7 +11,6 @@ import msgspec
 
 from ci_perf.baselines import layout
 from ci_perf.errors import CiPerfError
-from ci_perf.features.same_program import proof
 from ci_perf.judging import comparability
 from ci_perf.model.process import Process
 from ci_perf.model.program import Program, SameProgram, Touched, TouchedCode, join_programs
@@ -19,6 +18,7 @@ from ci_perf.model.suite import Plan, PlannedWorkload
 from ci_perf.model.task import MachineDescription
 from ci_perf.program.tree_sources import FolderTree
 from ci_perf.program.trees import IncomparableError, Tree
+from ci_perf.same_program import proof
 from ci_perf.system import files
 
 # Branches that are checked in turns each keep theirs; reading one takes milliseconds.

@@ -3,7 +3,7 @@ import types
 
 import pytest
 
-from tests.features.same_program.copies import refusal
+from tests.unit.measuring.own_code.copies import refusal
 
 
 @pytest.mark.parametrize("linked", ["file", "folder", "folder above"])

@@ -17,8 +17,8 @@ from types import CodeType, FrameType
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from ci_perf.features.same_program.notes import NoteKind
-from ci_perf.features.same_program.used import UsedPaths
+from ci_perf.measuring.recording.notes import NoteKind
+from ci_perf.measuring.recording.used import UsedPaths
 from ci_perf.model.program import NATIVE_VARIABLES, SET_BY_LAUNCH, digest
 
 # Between two looks at what the kernel has told: it keeps 16,384 events.

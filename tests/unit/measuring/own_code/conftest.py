@@ -5,7 +5,7 @@ import types
 
 import pytest
 
-from tests.features.same_program.copies import write
+from tests.unit.measuring.own_code.copies import write
 
 
 @pytest.fixture

@@ -6,10 +6,10 @@ import sys
 from enum import Enum
 from pathlib import Path
 
-from ci_perf.features.same_program import contents
-from ci_perf.features.same_program.notes import NoteKind, Notes
 from ci_perf.measuring.module_files import INSTALLED, OURS
+from ci_perf.measuring.recording.notes import NoteKind, Notes
 from ci_perf.model.task import Task
+from ci_perf.system import contents
 
 # The kernel's own files: the facts of the machine stand for them.
 _KERNEL = ("/dev", "/proc", "/sys")

@@ -5,8 +5,8 @@ import types
 import msgspec
 import pytest
 
-from ci_perf.features.same_program import shared_code
-from tests.features.same_program.copies import a_task, installed, refusal, write
+from ci_perf.measuring import own_code
+from tests.unit.measuring.own_code.copies import a_task, installed, refusal, write
 
 
 @pytest.mark.parametrize("folder", ["src", "lib", "python", ""])
@@ -118,7 +118,7 @@ def test_packages_of_others_are_no_copies(tmp_path, site, imports):
     todo = a_task(root, source_folders=folders)
     workload = msgspec.structs.replace(todo.workload, file=str(tmp_path / "suite/it.py"))
     todo = msgspec.structs.replace(todo, workload=workload)
-    assert shared_code.find_copies(todo) == []
+    assert own_code.find_copies(todo) == []
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ def test_of_a_namespace_only_the_part_of_the_project_is_a_copy(tmp_path, site, i
     for name in ("ours", "theirs"):
         imports(site, f"lab/{name}/net.py", "x = 1")
         installed(site, f"lab/{name}/net.py", name=f"lab_{name}")
-    assert [each.name for each in shared_code.find_copies(a_task(root))] == ["lab.ours.net"]
+    assert [each.name for each in own_code.find_copies(a_task(root))] == ["lab.ours.net"]
 
     write(root / "src/lab/ours/net.py", "x = 2")
 
@@ -232,7 +232,7 @@ def test_a_sibling_of_the_folder_that_is_measured_is_no_copy_but_may_have_one(tm
     root.mkdir(parents=True)
     write(root.parent / "b/src/my_model/net.py", "x = 2")
     imports(root.parent / "b/src", "my_model/net.py", "x = 2")
-    assert shared_code.find_copies(a_task(root, source_folders=folders)) == []
+    assert own_code.find_copies(a_task(root, source_folders=folders)) == []
 
     imports(tmp_path / "app", "my_model/net.py", "x = 1")
 
@@ -263,7 +263,7 @@ def test_code_of_either_checkout_is_no_copy(tmp_path, imports):
     imports(head / "src", "my_model/net.py", "x = 2")
     imports(base / "lib", "my_model/__init__.py", "x = 2")
 
-    assert shared_code.find_copies(a_task(head, base)) == []
+    assert own_code.find_copies(a_task(head, base)) == []
 
 
 def test_a_copy_whose_modules_come_from_several_folders_is_refused(tmp_path, site, imports):
@@ -301,13 +301,13 @@ def test_a_process_that_is_forked_does_not_look_again(tmp_path):
     """To look at all modules takes longer than to time a step of microseconds."""
     program = f"""
 import os, pathlib
-from ci_perf.features.same_program import shared_code
-from tests.features.same_program.copies import a_task
+from ci_perf.measuring import own_code
+from tests.unit.measuring.own_code.copies import a_task
 task = a_task(pathlib.Path({str(tmp_path)!r}))
-shared_code.check(task)
-del shared_code.find_copies
+own_code.check(task)
+del own_code.find_copies
 if not os.fork():
-    shared_code.check(task)
+    own_code.check(task)
     os._exit(0)
 print(os.wait()[1])
 """

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import msgspec
 
-from ci_perf.features.same_program import code, contents
 from ci_perf.model.environment import Environment
 from ci_perf.model.program import (
     NATIVE_VARIABLES,
@@ -24,6 +23,8 @@ from ci_perf.model.program import (
 )
 from ci_perf.model.suite import Plan, PlannedWorkload
 from ci_perf.program.trees import EntryKind, IncomparableError, Tree, join_path
+from ci_perf.same_program import code
+from ci_perf.system import contents
 from ci_perf.version import __version__
 
 # The magic number of the Python, then flags: 0 where date and size of the source are compared.

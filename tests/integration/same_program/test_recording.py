@@ -9,10 +9,10 @@ import msgspec
 import pytest
 
 import ci_perf
-from ci_perf.features.same_program import proof
 from ci_perf.launch.local import LocalLauncher
 from ci_perf.model.program import blob
 from ci_perf.model.task import MachineDescription
+from ci_perf.same_program import proof
 from tests.launches import BUILD, HEAD, PASS, a_task, result_of
 
 

@@ -5,11 +5,11 @@ from pathlib import Path
 import msgspec
 
 from ci_perf import session
-from ci_perf.features.same_program.records import BaseSide, RecordCache, Records
 from ci_perf.gate import Notify, commit_suite, measure, runners
 from ci_perf.gate.options import MeasureOptions
 from ci_perf.model.program import SameProgram, Touched, TouchedWorkloads
 from ci_perf.program.tree_sources import FolderTree, GitTree
+from ci_perf.same_program.records import BaseSide, RecordCache, Records
 from ci_perf.system import signals
 from ci_perf.worktree import merge_base, sources
 

@@ -10,14 +10,15 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from ci_perf.features.same_program import contents, kernel, shared_code
-from ci_perf.features.same_program.kernel import KernelWatch
-from ci_perf.features.same_program.notes import NoteKind, Notes
-from ci_perf.features.same_program.used import Owner, UsedPaths
-from ci_perf.features.same_program.watch import Watch
+from ci_perf.measuring import own_code
+from ci_perf.measuring.recording import kernel
+from ci_perf.measuring.recording.kernel import KernelWatch
+from ci_perf.measuring.recording.notes import NoteKind, Notes
+from ci_perf.measuring.recording.used import Owner, UsedPaths
+from ci_perf.measuring.recording.watch import Watch
 from ci_perf.model.program import Program, blob, record_nothing
 from ci_perf.model.task import Task
-from ci_perf.system import files
+from ci_perf.system import contents, files
 
 _NOTES = "used.jsonl"
 # Of one text; a run file would refuse a longer one.
@@ -87,10 +88,10 @@ class Recording:
         self._note_modules()
         for path in kernel.find_mapped_files():
             self._used.note(path, NoteKind.READ)
-        if shared := shared_code.find_copies(self._todo):
+        if shared := own_code.find_copies(self._todo):
             self._notes.add(
                 NoteKind.OBSTACLE,
-                f"it uses a copy of code of this repository: {shared_code.name_copies(shared)}; "
+                f"it uses a copy of code of this repository: {own_code.name_copies(shared)}; "
                 "the copy runs, whatever the checkout holds",
             )
         notes = self._notes.read()
@@ -207,7 +208,7 @@ def check_code(todo: Task) -> None:
     with contextlib.ExitStack() as stack:
         for recording in _RECORDINGS:
             stack.enter_context(recording.pause())
-        shared_code.check(todo)
+        own_code.check(todo)
 
 
 @contextlib.contextmanager

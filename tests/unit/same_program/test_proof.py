@@ -5,9 +5,10 @@ import os
 import msgspec
 import pytest
 
-from ci_perf.features.same_program import code, contents, proof
 from ci_perf.model.program import Program, digest
 from ci_perf.program.tree_sources import FolderTree, GitTree
+from ci_perf.same_program import code, proof
+from ci_perf.system import contents
 from tests import repositories
 
 NET = "import os\n\ndef used():\n    return 1  # one\n"

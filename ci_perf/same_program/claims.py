@@ -10,12 +10,12 @@ import msgspec
 
 from ci_perf.baselines import layout
 from ci_perf.errors import CiPerfError
-from ci_perf.features.same_program import proof
 from ci_perf.judging import comparability
 from ci_perf.model.program import SameProgram
 from ci_perf.model.run import Run
 from ci_perf.program import dependencies
 from ci_perf.program.trees import IncomparableError, Tree
+from ci_perf.same_program import proof
 
 Notify = Callable[[str], object]
 

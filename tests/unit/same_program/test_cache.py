@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from ci_perf.features.same_program.records import RecordCache
+from ci_perf.same_program.records import RecordCache
 from tests.programs import a_program
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.features.same_program.projects import HEAD, Link, recorded, replaced, write
+from tests.integration.same_program.projects import HEAD, Link, recorded, replaced, write
 
 
 def a_workload(body):

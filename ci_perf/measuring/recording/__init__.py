@@ -1,0 +1,1 @@
+"""Record which files, settings and modules a launch uses."""
