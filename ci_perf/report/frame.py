@@ -36,6 +36,7 @@ _RUN = {
     "metric": "string",
     "unit": "string",
     "process": "Int64",
+    "step": "Int64",
     "value": "float64",
     "reason": "string",
 }
@@ -71,7 +72,10 @@ Facts = dict[str, object]
 
 
 def frame_runs(*runs: Run) -> "DataFrame":
-    """Return one row per run, workload, metric and process; ``unit`` is the unit of ``value``."""
+    """Return one row per run, workload, metric and process; ``unit`` is the unit of ``value``.
+
+    The metric `loss` has a row per step; the first step has number 0.
+    """
     return build_frame((facts for run in runs for facts in _run_rows(run)), _RUN)
 
 
@@ -140,6 +144,9 @@ def _run_rows(run: Run) -> Iterator[Facts]:
                 unit = metrics.metric_of(metric).unit.value
                 said = {"metric": metric, "unit": unit, "process": process.index, "value": value}
                 yield common | said | {"reason": ""}
+            for step, loss in enumerate(process.fingerprint.losses):
+                said = {"metric": "loss", "unit": "", "process": process.index, "value": loss}
+                yield common | said | {"step": step, "reason": ""}
 
 
 def _comparison_rows(row: Row) -> Iterator[Facts]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import ci_perf
 
-table = ci_perf.load(sys.argv[1]).to_frame().query("outcome == 'measured'")
+table = ci_perf.load(sys.argv[1]).to_frame().query("outcome == 'measured' and step.isna()")
 benchmarks = {}
 for (workload, metric), values in table.groupby(["workload", "metric"])["value"]:
     ends = {"lower_value": values.min(), "upper_value": values.max()}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import ci_perf
 
-table = ci_perf.load(sys.argv[1]).to_frame().query("outcome == 'measured'")
+table = ci_perf.load(sys.argv[1]).to_frame().query("outcome == 'measured' and step.isna()")
 records = []
 for (suite, workload, metric), rows in table.groupby(["suite", "workload", "metric"]):
     benchmark = {"name": f"ci-perf {suite}", "extra_info": {"commit": rows["commit"].iloc[0]}}

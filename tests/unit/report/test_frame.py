@@ -60,6 +60,16 @@ def test_a_table_holds_also_what_is_recorded_and_never_judged():
     assert list(table.loc[["mfu", "power_w", "energy_j"], "unit"]) == ["share", "W", "J"]
 
 
+def test_each_loss_has_a_row_with_the_number_of_its_step():
+    run = a_run(a_measured("mlp", 1e-3, 1e-3, losses=(2.5, 0.5)))
+    table = frame.frame_runs(run).dropna(subset="step")
+
+    assert set(table["metric"]) == {"loss"}
+    assert list(table["process"]) == [0, 0, 1, 1]
+    assert list(table["step"]) == [0, 1, 0, 1]
+    assert list(table["value"]) == [2.5, 0.5, 2.5, 0.5]
+
+
 def test_numerics_have_a_row_with_their_difference():
     table = frame.frame_comparison(shapes.numerics_changed()).query("metric == 'numerics'")
 

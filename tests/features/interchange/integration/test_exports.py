@@ -1,12 +1,14 @@
 """The scripts of examples/exports, and `ci-perf export` for each format."""
 
 import json
+from datetime import datetime
 from pathlib import Path
 
 import msgspec
 import pandas as pd
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from ci_perf.model.comparison import Verdict
 from ci_perf.system import files
@@ -18,7 +20,11 @@ from tests.runs import HEAD_COMMIT, a_failed, a_measured, a_run
 
 ROOT = Path(__file__).parents[4]
 RECIPES = sorted((ROOT / "examples/exports").glob("*.py"))
-RUN = a_run(a_measured("mlp.width=8", 1e-3, 3e-3, flops=10**9), a_failed("conv"))
+MLP = a_measured("mlp.width=8", 1e-3, 3e-3, flops=10**9, losses=(4.0, 0.5))
+RUN = a_run(MLP, a_failed("conv"))
+LATER = msgspec.structs.replace(
+    a_run(a_measured("mlp.width=8", 5e-3), id="fedcba987654"), started_at="2026-11-22T10:00:00Z"
+)
 COMPARISON = a_comparison(a_change("mlp"))
 
 
@@ -29,9 +35,10 @@ def project(tmp_path):
     return Project(tmp_path)
 
 
-def follow(name, folder):
+def follow(name, folder, *runs):
     """Run a recipe."""
-    done = run_python(ROOT / f"examples/exports/{name}.py", "run.json", cwd=folder)
+    recipe = ROOT / f"examples/exports/{name}.py"
+    done = run_python(recipe, *(runs or ["run.json"]), cwd=folder)
     assert done.returncode == 0, done.stderr
 
 
@@ -92,6 +99,40 @@ def test_prometheus_gets_a_gauge_that_is_the_median(project):
     (gauge,) = text_string_to_metric_families((project.root / "ci_perf.prom").read_text())
     known = {(each.labels["workload"], each.labels["metric"]): each for each in gauge.samples}
     assert known["mlp.width=8", "step_time_s"].value == 2e-3
+
+
+def test_tensorboard_gets_a_point_per_run_and_the_losses_of_each_step(project):
+    files.write(project.root / "later.json", LATER)
+
+    follow("tensorboard_scalars", project.root, "later.json", "run.json")
+
+    events = EventAccumulator(str(project.root / "tensorboard/mlp.width=8")).Reload()
+    steps = [(point.wall_time, point.value) for point in events.Scalars("step_time_s")]
+    losses = [(point.step, point.value) for point in events.Scalars(f"loss/{RUN.id}")]
+    starts = [datetime.fromisoformat(run.started_at).timestamp() for run in (RUN, LATER)]
+    assert sorted(steps) == [(starts[0], pytest.approx(2e-3)), (starts[1], pytest.approx(5e-3))]
+    assert losses == [(0, 4.0), (1, 0.5)]
+    assert [path.name for path in (project.root / "tensorboard").iterdir()] == ["mlp.width=8"]
+
+
+def test_a_table_in_csv_has_the_losses_of_each_step(project):
+    table = project.run("export", "run.json", "--format", "csv", "-o", "run.csv")
+
+    assert table.code == 0, table.err
+    losses = pd.read_csv(project.root / "run.csv").query("metric == 'loss' and process == 0")
+    assert losses[["step", "value"]].to_numpy().tolist() == [[0, 4.0], [1, 0.5]]
+
+
+@pytest.mark.parametrize(
+    ("recipe", "file"),
+    [("bencher", "bmf.json"), ("pytorch_hud", "hud.json"), ("prometheus", "ci_perf.prom")],
+)
+def test_a_tool_for_numbers_of_a_run_gets_no_loss(project, recipe, file):
+    follow(recipe, project.root)
+
+    written = (project.root / file).read_text()
+    assert "flops" in written
+    assert "loss" not in written
 
 
 def test_a_run_is_exported_as_a_table(project):
