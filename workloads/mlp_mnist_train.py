@@ -15,6 +15,7 @@ OPTIMIZERS = {
     "sgd": partial(torch.optim.SGD, lr=0.01),
     "adam": partial(torch.optim.Adam, lr=1e-3),
     "adamw": partial(torch.optim.AdamW, lr=1e-3),
+    "rmsprop": partial(torch.optim.RMSprop, lr=1e-3),
 }
 IMAGES = 60_000  # the training images of MNIST
 PIXELS, HIDDEN, CLASSES = 784, 128, 10
@@ -25,7 +26,7 @@ BATCHES = 8
 class Parameters:
     """What suite.toml may set."""
 
-    optimizer: Literal["sgd", "adam", "adamw"] = "sgd"
+    optimizer: Literal["sgd", "adam", "adamw", "rmsprop"] = "sgd"
     batch: _parameters.AtLeastOne = 64
 
 

@@ -9,13 +9,9 @@ from transformers import ResNetConfig, ResNetForImageClassification
 
 import _amp
 import _classifier
+import _imagenet
 import _parameters
 from ci_perf.workload import Context, Workload
-
-CLASSES = 1000
-# The training images of ImageNet's ILSVRC 2012 (https://arxiv.org/abs/1409.0575, table 2).
-IMAGES = 1_281_167
-BATCHES = 4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +36,7 @@ def build(context: Context) -> Workload:
     device = torch.device(context.device)
     layout = torch.channels_last if parameters.channels_last else torch.contiguous_format
     # The defaults are ResNet-50: bottleneck layers, 3 + 4 + 6 + 3 of them.
-    model = ResNetForImageClassification(ResNetConfig(num_labels=CLASSES)).train()
+    model = ResNetForImageClassification(ResNetConfig(num_labels=_imagenet.CLASSES)).train()
     model.to(device, memory_format=layout)
     # 0.1 for a batch of 256, and in proportion (https://arxiv.org/abs/1706.02677).
     rate = 0.1 * parameters.batch / 256
@@ -49,24 +45,10 @@ def build(context: Context) -> Workload:
         context,
         model,
         optimizer,
-        _batches(parameters, device, layout),
+        _imagenet.draw_batches(parameters.batch, parameters.side, device, layout),
         logits_of=lambda images: model(images).logits,
-        items_per_epoch=IMAGES,
+        items_per_epoch=_imagenet.IMAGES,
         amp=parameters.amp,
         gradient_accumulation=parameters.gradient_accumulation,
         varies=_classifier.CONVOLUTIONS_VARY if device.type == "cuda" else "",
     )
-
-
-def _batches(
-    parameters: Parameters, device: torch.device, layout: torch.memory_format
-) -> list[tuple[torch.Tensor, torch.Tensor]]:
-    """Noise with labels drawn at random, on the device: no decoding, no copying in the step."""
-    shape = (parameters.batch, 3, parameters.side, parameters.side)
-    return [
-        (
-            torch.randn(shape, device=device).to(memory_format=layout),
-            torch.randint(0, CLASSES, (parameters.batch,), device=device),
-        )
-        for _ in range(BATCHES)
-    ]

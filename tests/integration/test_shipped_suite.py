@@ -23,6 +23,8 @@ SUITES = {
 LARGER = [workload for name in SUITES if name != "smoke" for workload in SUITES[name]]
 # Too large for a CPU in any form that would still be this workload.
 GPU_ONLY = {"resnet50_imagenet_train"}
+# Another transformer that trains, after BERT: smoke and its baselines need no second one.
+STANDARD_ONLY = {"vit_base_imagenet_train"}
 # Only ci_perf's own pull requests are judged by it.
 SELF_ONLY = {"ci_perf_commands"}
 
@@ -35,7 +37,7 @@ def test_every_workload_says_what_it_does_and_is_in_the_suites():
     assert {Path(workload.file).stem for workload in LARGER} == names
     assert {
         Path(workload.file).stem for workload in SUITES["smoke"]
-    } == names - GPU_ONLY - SELF_ONLY
+    } == names - GPU_ONLY - STANDARD_ONLY - SELF_ONLY
 
 
 def test_listing_the_suite_imports_neither_a_workload_nor_torch():

@@ -23,6 +23,7 @@ SMOKE_IDS = [workload.id for workload in SMOKE]
 
 TINY_RESNET = {"model": "tiny", "batch": 8}
 TINY_RESNET50 = {"batch": 2, "side": 32}
+TINY_VIT = {"model": "tiny", "batch": 4}
 TINY_BERT = {"model": "tiny", "batch": 4, "seq": 16}
 TINY_GPT = {"model": "tiny", "batch": 2, "prompt": 8, "new_tokens": 4}
 # What the smoke suite leaves out, at its size: parameter values of the standard suite.
@@ -31,6 +32,7 @@ VARIANTS = {
     "matmul tf32": ("matmul", {"size": 256, "dtype": "tf32"}),
     "mlp adam": ("mlp_mnist_train", {"optimizer": "adam"}),
     "mlp adamw": ("mlp_mnist_train", {"optimizer": "adamw"}),
+    "mlp rmsprop": ("mlp_mnist_train", {"optimizer": "rmsprop"}),
     "mlp batch": ("mlp_mnist_train", {"batch": 32}),
     "resnet cifar": ("resnet18_cifar10_train", {**TINY_RESNET, "stem": "cifar"}),
     "resnet imagenet": ("resnet18_cifar10_train", {**TINY_RESNET, "stem": "imagenet"}),
@@ -52,6 +54,9 @@ VARIANTS = {
     ),
     # It turns off what the one before has turned on.
     "resnet 50": ("resnet50_imagenet_train", TINY_RESNET50),
+    "vit": ("vit_base_imagenet_train", TINY_VIT),
+    "vit bf16": ("vit_base_imagenet_train", {**TINY_VIT, "amp": "bf16"}),
+    "vit compiled": ("vit_base_imagenet_train", {**TINY_VIT, "compile": "aot_eager"}),
     "gpt": ("gpt_decode", TINY_GPT),
     "gpt bf16": ("gpt_decode", {**TINY_GPT, "dtype": "bf16"}),
     "gpt compiled": ("gpt_decode", {**TINY_GPT, "compile": "aot_eager"}),
@@ -124,10 +129,11 @@ def test_every_smoke_workload_steps_by_its_seed_and_leaves_no_process(seen, seen
 
 
 def test_each_optimizer_goes_its_own_way_from_the_same_start(seen):
-    paths = [seen[name]["numbers"] for name in ("mlp_mnist_train", "mlp adam", "mlp adamw")]
+    names = ("mlp_mnist_train", "mlp adam", "mlp adamw", "mlp rmsprop")
+    paths = [seen[name]["numbers"] for name in names]
 
-    assert paths[0][0] == paths[1][0] == paths[2][0]
-    assert len({tuple(path[-1]) for path in paths}) == 3
+    assert all(path[0] == paths[0][0] for path in paths)
+    assert len({tuple(path[-1]) for path in paths}) == 4
 
 
 def test_a_step_that_accumulates_gradients_passes_forward_and_backward_so_often(seen):
@@ -180,6 +186,7 @@ COMPILED = "resnet18_cifar10_train.compile=aot_eager"
         (EAGER, COMPILED, 1e-3),
         ("bert fp32", "bert compiled", 1e-3),
         ("gpt", "gpt compiled", 1e-3),
+        ("vit", "vit compiled", 1e-3),
         ("resnet cifar", "resnet channels", 1e-3),
         ("matmul.size=256", "matmul tf32", 1e-2),
     ],
@@ -198,6 +205,7 @@ def test_the_same_computation_in_another_form_gives_the_same_numbers(seen, exact
         ("bert_base_infer.dtype=fp32", "bert_base_infer.dtype=bf16", 0.02),
         ("bert fp32", "bert fp16", 0.02),
         ("gpt", "gpt bf16", 0.05),
+        ("vit", "vit bf16", 0.05),
     ],
 )
 def test_fewer_bits_round_the_numbers_and_no_more(seen, exact, rounded, rel):
@@ -214,7 +222,8 @@ def test_another_model_or_input_gives_other_numbers(seen):
 
 def test_only_what_is_compiled_has_graphs(seen):
     assert [seen[name]["graphs"] for name in (EAGER, "bert fp32", "gpt", COMPILED)] == [0, 0, 0, 1]
-    assert seen[COMPILED]["graph_breaks"] == 0
+    assert (seen["vit"]["graphs"], seen["vit compiled"]["graphs"]) == (0, 1)
+    assert seen[COMPILED]["graph_breaks"] == seen["vit compiled"]["graph_breaks"] == 0
     assert min(seen["bert compiled"]["graphs"], seen["gpt compiled"]["graphs"]) >= 1
 
 
@@ -233,7 +242,7 @@ def test_each_new_token_is_written_after_the_others(seen):
 
 def test_the_parts_of_a_step_have_names(seen):
     training = ["forward", "backward", "optimizer"]
-    phases = dict.fromkeys(("mlp_mnist_train", COMPILED, "resnet 50"), training)
+    phases = dict.fromkeys(("mlp_mnist_train", COMPILED, "resnet 50", "vit"), training)
     phases |= {"gpt": ["prefill", "decode"], "loader respawning": ["data", "h2d", "data"]}
 
     assert {name: seen[name]["phases"] for name in phases} == {
