@@ -94,7 +94,7 @@ def a_process(
         ),
         warmup=processes.Warmup(steps=10, stopped="stable"),
         timed=a_timed(*blocks, statistic=statistic, **more.pop("timed", {})),
-        memory=processes.Memory(host_rss_peak_bytes=rss, device=device),
+        memory=more.pop("memory", processes.Memory(host_rss_peak_bytes=rss, device=device)),
         compiles=processes.CompileCounts(
             graphs=graphs, graph_breaks=breaks, recompiles=0, cache=cache
         ),

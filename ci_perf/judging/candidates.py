@@ -34,7 +34,8 @@ class Candidate:
     ``has_pairs_without`` says that pairs were launched and lack the metric. ``is_inverse``: the
     values are one over the metric, such as steps per second of a time. ``trimmed``: the mean of its
     pairs leaves out the outermost ones. ``has_other_tasks``: the sides of a pair are not known to
-    have as many processes and threads.
+    have as many processes and threads. ``fits_new_processes``: the head has more processes than the
+    base, and what it holds more is no more than so many times the base's largest process.
     ``has_other_packages``: this change may have brought other packages than those of the history,
     and both sides of each pair had them. ``scale`` is the value that an absolute limit is a share
     of.
@@ -60,6 +61,7 @@ class Candidate:
     is_inverse: bool = False
     trimmed: bool = False
     has_other_tasks: bool = False
+    fits_new_processes: bool = False
     has_other_packages: bool = False
     scale: float | None = None
 
@@ -153,6 +155,7 @@ def find_candidates(
     is compiled here.
     """
     tasks = _find_pairs(head, metrics.TASKS)
+    fits_new_processes = _fits_new_processes(head)
     for metric in metric_values.find_judged(head.sessions):
         sessions = metric_values.list_current_epoch(head, metric)
         limit = find_limit(limits, metric.name)
@@ -189,6 +192,7 @@ def find_candidates(
             has_pairs_without=bool(head.paired and head.paired.pairs) and not pairs,
             trimmed=trimmed,
             has_other_tasks=not tasks or any(before != after for before, after in tasks),
+            fits_new_processes=fits_new_processes,
             has_other_packages=has_other_packages,
         )
 
@@ -209,8 +213,34 @@ def known_beforehand(base: Subject, limits: dict[str, Limit]) -> Iterator[Known]
 
 def _find_pairs(subject: Subject, metric: Metric) -> Pairs:
     """Return what both sides of a pair have, those of earlier runs first."""
-    of_earlier = [pair for pairs, _ in _earlier(subject, metric) for pair in pairs]
-    return [*of_earlier, *_with(metric, subject.paired.pairs if subject.paired else ())]
+    return _with(metric, _list_pairs(subject))
+
+
+def _fits_new_processes(subject: Subject) -> bool:
+    """Whether new processes explain all memory that the head holds more, by the median pair."""
+    memory, count, largest = (
+        metric.name
+        for metric in (metrics.HOST_RSS_PEAK, metrics.PROCESS_COUNT, metrics.LARGEST_PROCESS)
+    )
+    known = [each for each in _list_pairs(subject) if memory in each[0] and memory in each[1]]
+    # A process by itself has no count, and is the largest.
+    allowed = [
+        (head.get(count, 1) - base.get(count, 1)) * base.get(largest, base[memory])
+        for base, head in known
+    ]
+    beyond = [
+        head[memory] - base[memory] - most
+        for (base, head), most in zip(known, allowed, strict=True)
+    ]
+    return bool(known) and statistics.median(allowed) > 0 and statistics.median(beyond) <= 0
+
+
+def _list_pairs(subject: Subject) -> list[tuple[Numbers, Numbers]]:
+    """Return all numbers of both sides of each pair, those of earlier runs first."""
+    if subject.paired is None:
+        return []
+    of_earlier = [pair for run in subject.paired.earlier for pair in run.pairs]
+    return [*of_earlier, *subject.paired.pairs]
 
 
 def _earlier(subject: Subject, metric: Metric) -> list[tuple[Pairs, Verdict | None]]:

@@ -18,6 +18,8 @@ from ci_perf.model.metrics import Better, Kind
 _NOISY_RANGES = frozenset({Kind.COMPILE, Kind.SHARE})
 # A single launch of the head may have the rare mode by chance.
 _FEWEST_ALONE = 2
+# Codes of what pairs show, and not the history.
+_BY_PAIRS = frozenset({Code.BEYOND_LIMIT, Code.TOO_FEW_PAIRS, Code.SPREAD, Code.TWO_MODES})
 _UNPROVEN = frozenset({Verdict.INCONCLUSIVE, Verdict.LIKELY_SLOWER})
 
 
@@ -60,7 +62,22 @@ def judge(
         *map(_judge_noisy, noisy, judged, by_history),
         *(_judge_ranges(candidate) for candidate in candidates if not candidate.is_noisy),
     ]
-    return list(clocks.reconcile(_as_proven(judgement) for judgement in judgements))
+    proven = (_excuse_new_processes(_as_proven(judgement)) for judgement in judgements)
+    return list(clocks.reconcile(proven))
+
+
+def _excuse_new_processes(judgement: Judgement) -> Judgement:
+    """Let memory only warn where new processes explain all of its growth: they share the work."""
+    candidate, change = judgement.candidate, judgement.change
+    is_of_tree = candidate.metric == metrics.HOST_RSS_PEAK and candidate.fits_new_processes
+    if change is None or not is_of_tree or change.code not in _BY_PAIRS:
+        return judgement
+    is_loss = change.verdict in {Verdict.REGRESSED, Verdict.LIKELY_SLOWER}
+    if not is_loss and change.verdict is not Verdict.INCONCLUSIVE:
+        return judgement
+    code = Code.NEW_PROCESSES if is_loss else change.code
+    excused = msgspec.structs.replace(change, gate=False, code=code)
+    return replace(judgement, change=excused, is_open=False)
 
 
 def _as_proven(judgement: Judgement) -> Judgement:

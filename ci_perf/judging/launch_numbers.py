@@ -134,6 +134,9 @@ def _find_counts(process: Process) -> Numbers:
         metrics.TASKS: timed.tasks,
         metrics.ARRIVAL_SKEW: ranks.arrival_skew_s if ranks else None,
     }
+    if memory.below_count:
+        largest = max(memory.host_rss_peak_bytes, memory.below_largest_bytes)
+        counts |= {metrics.PROCESS_COUNT: 1 + memory.below_count, metrics.LARGEST_PROCESS: largest}
     if gpu and not gpu.absent:  # a profile could be had
         counts |= {
             metrics.KERNELS: gpu.launched,

@@ -96,7 +96,11 @@ def run(task: Task, run_process: RunProcess) -> Outcome:
     memory = result.process.memory
     if memory.below_bytes is None and evidence is not None:
         memory = msgspec.structs.replace(
-            memory, below_bytes=evidence.below_bytes, below_by=evidence.below_by
+            memory,
+            below_bytes=evidence.below_bytes,
+            below_by=evidence.below_by,
+            below_count=evidence.below_count,
+            below_largest_bytes=evidence.below_largest_bytes,
         )
     process = msgspec.structs.replace(result.process, evidence=evidence, memory=memory)
     return msgspec.structs.replace(result, process=process)

@@ -67,6 +67,7 @@ class Code(StrEnum):
     MACHINE_MOVED = "machine_moved"
     OTHER_PACKAGES = "other_packages"
     CPU_TIME = "cpu_time"
+    NEW_PROCESSES = "new_processes"
     BASE_FAILED = "base_failed"
 
 

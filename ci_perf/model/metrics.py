@@ -162,6 +162,8 @@ GPU_UTIL = _record("gpu_util", "GPU utilisation", Unit.SHARE, Better.HIGHER)
 PEAK_ACTIVE = _record("peak_active_bytes", "peak active", Unit.BYTE)
 ARRIVAL_SKEW = _record("arrival_skew_s", "arrival skew", Unit.SECOND)
 TASKS = _record("tasks", "processes and threads", Unit.COUNT)
+PROCESS_COUNT = _record("process_count", "processes", Unit.COUNT)
+LARGEST_PROCESS = _record("largest_process_bytes", "largest process", Unit.BYTE)
 
 RECORDED = (
     THROUGHPUT,
@@ -176,6 +178,8 @@ RECORDED = (
     PEAK_ACTIVE,
     ARRIVAL_SKEW,
     TASKS,
+    PROCESS_COUNT,
+    LARGEST_PROCESS,
 )
 ALL = (*JUDGED, *RECORDED)
 BY_NAME = {metric.name: metric for metric in ALL}

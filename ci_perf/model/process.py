@@ -122,13 +122,17 @@ class Memory(Struct, frozen=True, kw_only=True):
     ``host_rss_peak_bytes`` is the largest resident set of the process itself, ``below_bytes`` what
     the processes below it had beside that while it was timed: 0 without any, `None` where nobody
     could see them. ``below_by`` says how they were added up: by their share of the pages that they
-    share with each other ("pss"), or by their resident sets ("rss").
+    share with each other ("pss"), or by their resident sets ("rss"). ``below_count`` is how many
+    processes held that, ``below_largest_bytes`` the peak of the largest one by itself; both are 0
+    in files of earlier versions.
     ``device`` is ``None`` on a CPU: absent is not zero.
     """
 
     host_rss_peak_bytes: AtLeastOne
     below_bytes: Bytes | None = 0
     below_by: Literal["", "pss", "rss"] = ""
+    below_count: Count = 0
+    below_largest_bytes: Bytes = 0
     device: DeviceMemory | None
 
 

@@ -98,6 +98,8 @@ class Evidence(Struct, frozen=True, kw_only=True):
     host_rss_peak_bytes: Bytes | None
     below_bytes: Bytes | None = None
     below_by: Literal["", "pss", "rss"] = ""
+    below_count: Count = 0
+    below_largest_bytes: Bytes = 0
     overhead_cpu_s: Seconds
     trouble: Text = ""
 

@@ -73,6 +73,8 @@ def test_another_program_counts_with_all_that_it_holds(launched, source, mib):
     assert memory.below_by == "pss"
     assert memory.below_bytes == pytest.approx(mib * MIB, abs=8 * MIB)
     assert memory.host_rss_peak_bytes > (0 if mib else 128) * MIB
+    assert memory.below_count == 1
+    assert memory.below_largest_bytes > 128 * MIB
 
 
 def test_a_process_by_itself_has_its_own_resident_set(launched):

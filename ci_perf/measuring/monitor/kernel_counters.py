@@ -54,10 +54,15 @@ def rss_peak_bytes(pid: int, proc: Path = linux.PROC) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class MemoryBelow:
-    """What the processes below one hold beside it, and how that was added up: see `Memory`."""
+    """What the processes below one hold beside it, and how that was added up: see `Memory`.
+
+    ``count`` is how many they are, ``largest`` the peak of the largest one by itself.
+    """
 
     size: int = 0
     by: Literal["", "pss", "rss"] = ""
+    count: int = 0
+    largest: int = 0
 
 
 def memory_below(pid: int) -> MemoryBelow:
@@ -70,12 +75,13 @@ def memory_below(pid: int) -> MemoryBelow:
     own = _resident(pid)
     if own is None or not below:
         return MemoryBelow()
+    count, largest = len(below), max(each.peak for each in below)
     shared = [each.shared for each in (own, *below)]
     if None in shared:
-        return MemoryBelow(sum(each.peak for each in below), "rss")
+        return MemoryBelow(sum(each.peak for each in below), "rss", count, largest)
     files = max(0, max(each.files for each in below) - own.files)
     alone = sum(each.peak - each.files for each in below) - sum(filter(None, shared))
-    return MemoryBelow(max(0, alone + files), "pss")
+    return MemoryBelow(max(0, alone + files), "pss", count, largest)
 
 
 @dataclass(frozen=True, slots=True)

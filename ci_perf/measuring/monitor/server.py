@@ -122,6 +122,8 @@ class Monitor:
             host_rss_peak_bytes=sum(peaks) if peaks else None,
             below_bytes=self._below.size if self._below else None,
             below_by=self._below.by if self._below else "",
+            below_count=self._below.count if self._below else 0,
+            below_largest_bytes=self._below.largest if self._below else 0,
             overhead_cpu_s=max(0.0, end.own_cpu_s - begin.own_cpu_s),
             trouble=self._problem(),
         )
