@@ -44,7 +44,8 @@ def build(context: Context) -> Workload:
     """
     parameters = context.parameters
     values = {name: value for name, value in parameters.items() if name not in _OF_ENTRY}
-    values.setdefault("port", find_free_port())
+    if any("{port}" in str(parameters.get(name)) for name in ("command", "server", "ready")):
+        values.setdefault("port", find_free_port())
 
     def spell(name: str) -> str:
         """Return a text of the entry with the values that it names."""

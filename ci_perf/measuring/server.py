@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import http.client
 import os
 import shlex
 import signal
@@ -17,11 +18,13 @@ from typing import IO
 
 from ci_perf.system import linux
 
-# How long it may take to end by itself, and how often its health is asked.
+# How long it may take to end by itself, as may the one before it; how often its health is asked.
 _END_S = 10.0
 _PAUSE_S = 0.1
 _ANSWER_S = 5.0
 _LAST_LINES = 30
+# It runs on this machine: a proxy would answer in its place.
+_OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 def find_free_port() -> int:
@@ -47,8 +50,10 @@ class Server:
     def start(self) -> None:
         """Start it, and wait until it is ready.
 
-        Raises RuntimeError: it cannot be started, ends, or is not ready in time.
+        Raises RuntimeError: it cannot be started, ends, or is not ready in time, or another one
+        answers in its place.
         """
+        self._refuse_another()
         try:
             self._process = subprocess.Popen(
                 shlex.split(self.command),
@@ -66,6 +71,21 @@ class Server:
         except RuntimeError:
             self.stop()
             raise
+
+    def _refuse_another(self) -> None:
+        """Raise RuntimeError if another server answers, which has 10 s to end."""
+        end = time.monotonic() + _END_S
+        while self.ready:
+            try:
+                self._ask()
+            except OSError:
+                return
+            if time.monotonic() > end:
+                raise RuntimeError(
+                    f"{self.command}: expected no answer of {self.ready} before its start, found "
+                    "that another server answers there; end that one, or name a free {port}"
+                )
+            time.sleep(_PAUSE_S)
 
     def _wait_until_ready(self) -> None:
         end = time.monotonic() + self.ready_s
@@ -110,12 +130,20 @@ class Server:
     def _find_problem(self) -> str:
         """Return why the URL does not answer as it should, empty where it does."""
         try:
-            with urllib.request.urlopen(self.ready, timeout=_ANSWER_S):  # noqa: S310  the suite's
-                return ""
-        except urllib.error.HTTPError as error:
-            return f"status {error.code}"
-        except (OSError, ValueError) as error:
+            status = self._ask()
+        except OSError as error:
             return str(getattr(error, "reason", error))
+        return "" if status in range(200, 300) else f"status {status}"
+
+    def _ask(self) -> int:
+        """Return the status with which the URL answers. Raises OSError: it does not."""
+        try:
+            with _OPENER.open(self.ready, timeout=_ANSWER_S) as answer:
+                return int(answer.status)
+        except urllib.error.HTTPError as error:
+            return error.code
+        except (http.client.HTTPException, ValueError) as error:
+            raise OSError(f"{type(error).__name__}: {error}") from None
 
     def _show_log(self) -> None:
         self.log.seek(0)

@@ -354,6 +354,8 @@ class CommandEntry(Struct, frozen=True, kw_only=True):
                 f"require: expected a regular expression, found {self.require!r}: {error}"
             ) from None
         check_reads(self.reads, self.command)
+        if self.ready and not self.ready.startswith(("http://", "https://")):
+            raise ValueError(f"ready: expected a URL of http or https, found {self.ready!r}")
         if self.metrics and not self.reads:
             raise ValueError("metrics: expected `reads` to say what they are read from, found none")
         if self.reads == READS_TEXT:

@@ -1,17 +1,20 @@
 """Commands of a suite that put load on a server: a real one of asyncio, and a client of its own."""
 
 import contextlib
+import http.server
 import json
 import random
 import re
 import signal
 import sys
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
 from ci_perf.errors import ExitCode
+from ci_perf.measuring.server import Server, find_free_port
 from ci_perf.model.run import Run
 from ci_perf.system import files
 from tests import repositories
@@ -240,3 +243,91 @@ def test_a_child_of_the_server_has_time_to_end_in_order(repository):
 
     assert done.code == ExitCode.OK, done.err
     assert (repository.root / "ended").exists()
+
+
+class Foreign(http.server.BaseHTTPRequestHandler):
+    """Has whatever it is asked for, but no first page."""
+
+    def do_GET(self):
+        self.send_response(404 if self.path == "/" else 200)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def foreign():
+    """A server of somebody else, which answers on a port."""
+    with http.server.ThreadingHTTPServer(("localhost", 0), Foreign) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def serve(tmp_path):
+    """Return a server on a port, which writes a file once it is started."""
+
+    def serve(port):
+        file = tmp_path / "started"
+        code = f"import pathlib; pathlib.Path({str(file)!r}).touch(); import http.server as s; "
+        code += f"s.test(s.SimpleHTTPRequestHandler, s.ThreadingHTTPServer, port={port})"
+        return Server(f'{sys.executable} -c "{code}"', f"http://localhost:{port}/", 60, log), file
+
+    with (tmp_path / "log").open("w+") as log:
+        yield serve
+
+
+def test_another_server_on_the_port_of_a_server_is_an_error(repository, foreign):
+    """The client would measure that one on both sides, and find no difference."""
+    port = foreign.server_address[1]
+    goes_on = "try: asyncio.run(main())\nexcept OSError: __import__('time').sleep(600)"
+    repository.commit(server_py=SERVER.replace("asyncio.run(main())", goes_on))
+    write_suite(repository, health="health", reads="")
+    file = repository.root / "workloads/suite.toml"
+    text = file.read_text().replace("{port}", str(port)).replace("{output}", "-")
+    file.write_text(text)
+
+    done = Project(repository.root).run("run", "--suite", "serve", "--wait", "0s")
+
+    assert done.code == ExitCode.NO_ANSWER, done.err
+    assert f"expected no answer of http://localhost:{port}/health before its start" in done.err
+    assert "another server answers there" in done.err
+    assert find_left(repository) == []
+
+
+def test_a_server_waits_for_an_earlier_one_that_is_ending(foreign, serve):
+    server, started = serve(foreign.server_address[1])
+    thread = threading.Thread(target=server.start)
+
+    thread.start()
+    time.sleep(0.5)
+    assert not started.exists()
+    foreign.shutdown()
+    foreign.server_close()
+    thread.join()
+
+    assert started.exists()
+    server.check()
+    server.stop()
+
+
+def test_a_port_can_serve_again_at_once(serve):
+    """The kernel remembers the connections of an earlier server (TIME_WAIT)."""
+    port = find_free_port()
+    for _ in range(3):
+        server, _ = serve(port)
+        server.start()
+        server.stop()
+
+
+def test_a_proxy_does_not_answer_for_a_server(serve, foreign, monkeypatch):
+    monkeypatch.setenv("http_proxy", f"http://localhost:{foreign.server_address[1]}")
+    server, _ = serve(find_free_port())
+
+    server.start()
+    server.stop()

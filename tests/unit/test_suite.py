@@ -391,6 +391,10 @@ COMMAND = "[[suites.smoke.commands]]\nname = 'serve'\ncommand = 'echo {rate}'\n"
         (f"{COMMAND}metric = 'x'", r"commands\[0\]: expected NAME_s=REGEX.*found 'x'"),
         (f"{COMMAND}metric = 't_ms=('", r"commands\[0\]: expected a regular expression"),
         (f"{COMMAND}require = '('", r"commands\[0\]: require: expected a regular expression"),
+        (
+            f"{COMMAND}server = 's'\nready = 'curl -f localhost:{{port}}'",
+            r"commands\[0\]: ready: expected a URL of http or https, found 'curl",
+        ),
         (f"{COMMAND}comand = 'x'", r"commands\[0\]: unknown key 'comand'; did you mean 'command'"),
         (f"{COMMAND}reads = 'jsn'", r"commands\[0\]: reads: expected \{output\} in the command"),
         (

@@ -55,6 +55,8 @@ _START_PROGRAMS = (
     "-packages/triton/",
     f"{_STDLIB}ctypes/util.py",
 )
+# It asks for a free port, and whether a server is ready: that is no work of the program's.
+_ASK_SERVERS = (str(Path(__file__).parents[1] / "server.py"),)
 # What these functions of the standard library learn of a file is whether, and as what, it exists.
 _ASK_EXISTENCE = {
     *("_access_check", "_joinrealpath", "_lexists", "_path_stat", "checkcache", "exists"),
@@ -126,7 +128,7 @@ class Watch:
         if event in _PROGRAMS:
             self._note_program(arguments[0], frame)
         elif event in _SOCKETS:
-            self._note_socket(arguments)
+            self._note_socket(arguments, frame)
         elif event == "open":
             self._note_open(arguments[0], arguments[2], frame)
         elif event in _LISTS:
@@ -143,7 +145,9 @@ class Watch:
         elif frame.f_code.co_filename != _IMPORT:  # which writes into __pycache__
             self._note_name(event, arguments)
 
-    def _note_socket(self, arguments: tuple[Any, ...]) -> None:
+    def _note_socket(self, arguments: tuple[Any, ...], frame: FrameType) -> None:
+        if _is_within(_ASK_SERVERS, frame):
+            return
         address = arguments[1] if len(arguments) == 2 else arguments[0]
         is_path = len(arguments) == 2 and isinstance(address, (str, bytes))
         text = os.fsdecode(address) if is_path else "/"
@@ -169,10 +173,8 @@ class Watch:
 
     def _note_program(self, program: object, frame: FrameType | None) -> None:
         """Note a program that is started, by whatever way: what it reads, nobody sees."""
-        while frame is not None:
-            if any(part in frame.f_code.co_filename for part in _START_PROGRAMS):
-                return
-            frame = frame.f_back
+        if _is_within(_START_PROGRAMS, frame):
+            return
         words = os.fsdecode(program) if isinstance(program, (str, bytes)) else str(program)
         what = f"it starts another program, {words[:200]}"
         self._used.notes.add(NoteKind.OBSTACLE, what)
@@ -336,6 +338,15 @@ def _find_absolute(path: Any, folder: object = None) -> str | None:
     opened = f"/proc/self/fd/{folder}"
     here = opened if type(folder) is int and os.path.isdir(opened) else os.getcwd()
     return os.path.join(here, text) if text else None
+
+
+def _is_within(files: tuple[str, ...], frame: FrameType | None) -> bool:
+    """Whether code of one of these files has called, at any distance."""
+    while frame is not None:
+        if any(part in frame.f_code.co_filename for part in files):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _is_import(frame: FrameType) -> bool:

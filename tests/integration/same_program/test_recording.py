@@ -88,6 +88,23 @@ for name in os.environ: pass
     )
 
 
+def test_that_a_server_is_asked_whether_it_is_ready_is_no_obstacle(record):
+    source = f"""
+{HEAD}{PASS}
+import sys, tempfile
+from ci_perf.measuring.server import Server, find_free_port
+port = find_free_port()
+words = f"{{sys.executable}} -m http.server {{port}}"
+server = Server(words, f"http://localhost:{{port}}/", 60, tempfile.TemporaryFile("w+"))
+server.start()
+server.stop()
+"""
+    program = record(source + BUILD)
+
+    assert not [text for text in program.obstacles if "socket" in text]
+    assert any(text.startswith("it starts another program") for text in program.obstacles)
+
+
 def test_variables_that_are_read_are_recorded(record):
     line = "import os; os.environ.get('ONE'), os.getenv('TWO'), 'THREE' in os.environ\n"
     variables = {"ONE": "1", "UNREAD": "1", "OMP_PROC_BIND": "1"}

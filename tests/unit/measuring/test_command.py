@@ -12,6 +12,7 @@ from ci_perf.measuring import command, timing
 from ci_perf.measuring.device import Device, ReportedSteps
 from ci_perf.model.suite import Protocol, parse_metric
 from ci_perf.workload import Context
+from tests.processes import run_python
 
 
 def program(source, metric="t_ms=took ([0-9.]+)", skip=0):
@@ -24,6 +25,22 @@ def test_the_times_that_a_program_prints_are_seconds_without_the_first():
     run.run()
 
     assert run.find_step_times() == pytest.approx([0.0075, 0.009])
+
+
+@pytest.mark.parametrize(("words", "asked"), [("true", ""), ("echo {port}", "socket.bind\n")])
+def test_a_port_is_asked_for_only_if_it_is_named(words, asked):
+    code = f"""
+import sys
+from ci_perf.measuring import command
+from ci_perf.workload import Context
+from tests.processes import run_python
+sys.addaudithook(lambda event, _: event == "socket.bind" and print(event))
+parameters = {{"command": {words!r}}}
+command.build(Context(device="cpu", seed=0, data_dir="", parameters=parameters))
+"""
+    done = run_python("-c", code)
+
+    assert (done.stdout, done.stderr) == (asked, "")
 
 
 def test_what_a_program_leaves_behind_is_not_waited_for():
