@@ -13,13 +13,18 @@ import torch
 
 from ci_perf import suite
 from ci_perf.errors import InvalidFileError
+from ci_perf.system import files
 from ci_perf.workload import Context, Workload, enter_unwatched
+from tests.processes import run_python
+from tests.runs import a_measured, a_run
 
 ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "docs/workloads.md").read_text()
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", GUIDE, re.DOTALL | re.MULTILINE)
 WORKLOADS = [text for language, text in BLOCKS if language == "python" and "def build(" in text]
-BY_HAND = [text for language, text in BLOCKS if language == "python" and "def build(" not in text]
+BY_HAND, PLOT = (
+    text for language, text in BLOCKS if language == "python" and "def build(" not in text
+)
 SUITES = [text for language, text in BLOCKS if language == "toml"]
 PARAMETERS: dict[str, dict[str, str | int]] = {
     "attention": {"tokens": 64},
@@ -101,10 +106,24 @@ def test_the_helper_of_the_guide_names_a_wrong_parameter_and_its_choices():
 @pytest.mark.usefixtures("folder")
 def test_the_session_by_hand_runs_as_printed():
     names = {}
-    for text in BY_HAND:
-        exec(text, names)
+    exec(BY_HAND, names)
 
     assert names["workload"].items_per_step == 8 * 64
+
+
+def test_losses_of_optimizers_are_drawn_into_one_plot(tmp_path):
+    names = [f"train.optimizer={name}" for name in ("sgd", "adam", "rmsprop")]
+    run = a_run(*(a_measured(name, 1e-3, losses=(2.0, 1.0, 0.5)) for name in names))
+    files.write(tmp_path / "run.json", run)
+
+    done = run_python("-c", PLOT, cwd=tmp_path, MPLCONFIGDIR=str(tmp_path))
+
+    assert done.returncode == 0, done.stderr
+    drawn, shown = ((folder / "losses.svg").read_text() for folder in (tmp_path, ROOT / "docs"))
+    for label in (*names, "loss", "step"):
+        assert f"<!-- {label} -->" in drawn
+        assert f"<!-- {label} -->" in shown
+    assert "](losses.svg)" in GUIDE
 
 
 @pytest.mark.parametrize("text", SUITES, ids=["first", "limits", "protocol", "packages", "inputs"])
