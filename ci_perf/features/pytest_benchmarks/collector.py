@@ -70,7 +70,7 @@ def _shorten(shown: object) -> str:
         return str(shown[-1])[:_REASON_CHARS]
     lines = str(shown).strip().splitlines()
     errors = [line.removeprefix("E").strip() for line in lines if line.startswith("E ")]
-    return [*lines, *errors[:1]][-1][:_REASON_CHARS] if lines else ""
+    return [*errors, *lines, ""][0][:_REASON_CHARS]
 
 
 def main(file: Path, paths: list[str]) -> int:

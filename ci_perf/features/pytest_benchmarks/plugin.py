@@ -7,6 +7,7 @@ pytest.ini, mean nothing here and are taken away.
 import functools
 import importlib
 import importlib.util
+import inspect
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -243,15 +244,30 @@ class BenchmarkPlugin:
         """Measure what something else calls."""
         return benchmark.weave
 
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Measure marked tests before any other plugin runs them: the last one comes first."""
+        session.config.pluginmanager.register(_MarkedTests(self._measure))
+
+
+class _MarkedTests:
+    """Hands tests to ``measure`` that are marked, and leave the fixture alone."""
+
+    def __init__(self, measure: Measure) -> None:
+        self._measure = measure
+
     @pytest.hookimpl(tryfirst=True)
     def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> bool | None:
-        """Measure a test as a whole that is marked, and leaves the fixture alone."""
+        """Measure a test as a whole; one with `async def` as its plugin runs it, or as none can."""
         if not is_marked(pyfuncitem) or "benchmark" in pyfuncitem.fixturenames:
             return None
+        plugins = pyfuncitem.config.pluginmanager
+        others = plugins.subset_hook_caller("pytest_pyfunc_call", [self])
+        as_written = functools.partial(others, pyfuncitem=pyfuncitem)
         names = pyfuncitem._fixtureinfo.argnames  # noqa: SLF001  as pytest's own plugins do
         values = {name: pyfuncitem.funcargs[name] for name in names}
-        call = functools.partial(pyfuncitem.obj, **values)
-        self._measure(MeasuredCall(call=call, as_written=call))
+        is_plain = not inspect.iscoroutinefunction(pyfuncitem.obj)
+        call = functools.partial(pyfuncitem.obj, **values) if is_plain else as_written
+        self._measure(MeasuredCall(call=call, as_written=as_written))
         return True
 
 

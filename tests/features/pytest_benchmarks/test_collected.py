@@ -72,6 +72,43 @@ def test_each_test_is_run_once_and_told_by_its_outcome(root):
     }
 
 
+# A plugin that runs coroutines, before all others, as anyio's does.
+ASYNC = """
+import asyncio, inspect, pytest
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem):
+    if inspect.iscoroutinefunction(pyfuncitem.obj):
+        asyncio.run(pyfuncitem.obj())
+        return True
+"""
+COROUTINES = """
+import asyncio, functools, pytest
+
+@pytest.mark.benchmark
+async def test_async():
+    await asyncio.sleep(0.005)
+
+def hide(function):
+    return functools.wraps(function)(lambda: function())
+
+@pytest.mark.benchmark
+@hide
+async def test_hidden():
+    pass
+"""
+
+
+def test_coroutines_are_measured_by_their_plugin_alone(root):
+    """pytest itself fails them: a coroutine that nobody awaits does nothing."""
+    (root / "benchmarks/test_all.py").write_text(COROUTINES)
+    failed = ("failed", "async def functions are not natively supported.")
+
+    assert collected(root) == {"test_async": failed, "test_hidden": failed}
+    (root / "conftest.py").write_text(ASYNC)
+    assert collected(root) == {"test_async": ("passed", ""), "test_hidden": failed}
+
+
 def test_what_comes_after_a_crash_is_known_by_its_name(root):
     body = "import os\ndef test_a(benchmark): os._exit(1)\ndef test_b(benchmark): benchmark(abs, 1)"
     (root / "benchmarks/test_all.py").write_text(body)

@@ -6,6 +6,7 @@ import pytest
 
 from ci_perf.errors import ExitCode
 from tests import repositories
+from tests.features.pytest_benchmarks.test_collected import ASYNC, COROUTINES
 from tests.projects import Project
 
 TESTS = """
@@ -215,6 +216,20 @@ def test_tests_of_a_suite_are_listed_run_and_accepted(project):
     assert (ran.code, accepted.code) == (ExitCode.OK, ExitCode.OK), accepted.err
     names = {file.stem for file in (project.root / "baselines").rglob("test_*.json")}
     assert names >= {"test_pace.test_sum.1", "test_pace.test_sum.3"}
+
+
+def test_a_coroutine_is_measured_as_a_whole(project):
+    (project.root / "conftest.py").write_text(ASYNC)
+    (project.root / "benchmarks/test_pace.py").write_text(COROUTINES)
+
+    ran = Project(project.root).run(
+        *("run", "test_pace.test_async", "--wait", "0s", "-o", "../run.json")
+    )
+
+    assert ran.code == ExitCode.OK, ran.err
+    (measured,) = json.loads((project.root.parent / "run.json").read_text())["measured"]
+    (process,) = measured["processes"]
+    assert min(process["timed"]["block_s"]) >= 0.005
 
 
 def test_tests_are_not_collected_on_the_host_for_a_run_in_containers(project):
