@@ -15,6 +15,7 @@ from typing import Any, Literal, TypeVar
 
 T = TypeVar("T")
 Group = Literal["First week", "Every day", "CI and scale"]
+Moment = Literal["after_pairs", "profiler", "after_judging", "section", "line_notes"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +64,12 @@ class Feature:
     `ci-perf schema` writes the JSON Schema; ``launchers`` by what `--runner` calls them;
     ``sources`` by their option of `ci-perf check`; ``formats`` that `reads` may name, each with a
     function from a path to `WrittenNumbers` by name, which raises ValueError.
+
+    A feature may also say why rows moved. ``after_pairs`` makes what profiles both sides of them,
+    by the listener, the function that launches, ``clock`` and ``traces``; its ``pairs`` are kept in
+    the run. ``profiler`` is called by such a launch, in the place of timing. ``after_judging``
+    returns a comparison with what is found, ``section`` its blocks of a report, and ``line_notes``
+    what is shown at lines of the head.
     """
 
     commands: Mapping[str, FeatureCommand] = field(default_factory=dict)
@@ -71,6 +78,11 @@ class Feature:
     launchers: Mapping[str, FeatureLauncher] = field(default_factory=dict)
     sources: Mapping[str, FeatureSource] = field(default_factory=dict)
     formats: Mapping[str, str] = field(default_factory=dict)
+    after_pairs: str = ""
+    profiler: str = ""
+    after_judging: str = ""
+    section: str = ""
+    line_notes: str = ""
 
 
 @functools.cache
@@ -106,6 +118,12 @@ def find_sources() -> dict[str, FeatureSource]:
 def find_formats() -> dict[str, str]:
     """Return the functions that read what benchmarks write, by the name of the format."""
     return _join(feature.formats for feature in find_features().values())
+
+
+def find_targets(moment: Moment) -> list[str]:
+    """Return what features name in this field of `Feature`."""
+    targets = (getattr(feature, moment) for feature in find_features().values())
+    return [target for target in targets if target]
 
 
 def _join(tables: Iterable[Mapping[str, T]]) -> dict[str, T]:

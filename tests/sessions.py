@@ -57,7 +57,7 @@ class Launches(OneAfterTheOther):
         return self._answers(side, task) or a_result(task.index)
 
     def profile(self, task, interrupted=None):
-        outcome = self.launch(msgspec.structs.replace(task, profile=True), interrupted)
+        outcome = self.launch(msgspec.structs.replace(task, profiler="a:profile"), interrupted)
         return outcome if isinstance(outcome, TaskFailure | StepProfile) else StepProfile(steps=2)
 
     def launch_pair(self, first, second, interrupted=None):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from ci_perf import suite
+from ci_perf import hooks, suite
 from ci_perf.baselines import layout, summaries
 from ci_perf.errors import CiPerfError, UsageError
 from ci_perf.gate import Notify, commit_suite, own_gate
@@ -292,6 +292,8 @@ def _compare_sides(base: Summary, head: Summary, rules: Rules) -> Comparison:
         fail_on=rules.fail_on,
         expected=rules.expected,
     )
+    for attach in map(hooks.load, hooks.find_targets("after_judging") if head.profiled else ()):
+        comparison = attach(comparison, head)
     how = comparison.interleaved
     if not orphans or how is None:
         return comparison

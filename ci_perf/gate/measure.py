@@ -12,9 +12,9 @@ from ci_perf import session, worktree
 from ci_perf import suite as suites
 from ci_perf.baselines import layout
 from ci_perf.errors import CannotWriteError, CiPerfError, UsageError
-from ci_perf.features.explain.kept_files import describe_traces, list_sides, prepare_folder
 from ci_perf.gate import Notify, collecting, commit_suite, compare, run_summary, runners
 from ci_perf.gate.options import MOST_PROCESSES, MeasureOptions
+from ci_perf.gate.traces import describe_traces, list_sides, prepare_folder
 from ci_perf.judging.earlier_checks import Before, Offered
 from ci_perf.launch.run_task import Launcher
 from ci_perf.model.base import Scalar

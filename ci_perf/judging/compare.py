@@ -6,7 +6,6 @@ from typing import TypeVar
 import msgspec
 
 from ci_perf.errors import ExitCode
-from ci_perf.features.explain.causes import attach_explanations
 from ci_perf.judging import (
     canaries,
     candidates,
@@ -35,7 +34,6 @@ from ci_perf.model.comparison import (
     severity_of,
     worst,
 )
-from ci_perf.model.environment import GpuMachine
 from ci_perf.model.process import Profile, SideProfile, has_filled_gpu
 from ci_perf.model.run import Tool
 from ci_perf.model.suite import FailOn, Limits, PlannedWorkload, Tiers
@@ -72,9 +70,7 @@ def compare(
             *_apply_validity(_numerics(histories, base, head, limits), validity),
         ]
     )
-    profiled = head.profiled if head.interleaved else ()
-    on_device = {each.workload for each in head.subjects if isinstance(each.machine, GpuMachine)}
-    rows = attach_explanations(worst_first(noted), profiled, on_device=on_device)
+    rows = worst_first(noted)
     return Comparison(
         tool=Tool(version=__version__),
         suite=head.suite,

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 import msgspec
 
+from ci_perf import hooks
 from ci_perf.errors import CiPerfError, InvalidFileError
 from ci_perf.launch import (
     Interrupted,
@@ -108,7 +109,7 @@ def run(task: Task, run_process: RunProcess) -> Outcome:
 
 def profile(task: Task, run_process: RunProcess) -> StepProfile | TaskFailure:
     """Profile the workload of a task, as `run` runs one; what was found before a failure counts."""
-    task = msgspec.structs.replace(task, profile=True)
+    task = msgspec.structs.replace(task, profiler=hooks.find_targets("profiler")[0])
     try:
         with scratch.folder() as folder:
             _, outcome = _run(task, folder, run_process, StepProfile)

@@ -10,6 +10,7 @@ from typing import Literal
 
 import msgspec
 
+from ci_perf import hooks
 from ci_perf.errors import UsageError
 from ci_perf.measuring import (
     counters,
@@ -81,14 +82,12 @@ def go_through(
         group, name = _join(todo)
         here = stopwatch.device = device.open_device(name, _cards(todo.workload))
     context = _context(todo, name, group, watcher)
-    if todo.profile:
-        # A launch that is timed has no use for the code that profiles.
-        from ci_perf.features.explain import worker
+    if todo.profiler:
 
         def build() -> Workload:
             return loaded.build(context)
 
-        worker.profile(todo, build, here, group, watcher, left, stopwatch, keep)
+        hooks.load(todo.profiler)(todo, build, here, group, watcher, left, stopwatch, keep)
         return
     with stopwatch.phase(Phase.BUILD):
         workload = loaded.build(context)

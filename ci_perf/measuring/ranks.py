@@ -110,7 +110,7 @@ def _run(folder: Path, here: Path, todo: Task, worker: str, port: Callable[[], i
             _torchrun(folder, outputs, worker, port)
         except ChildFailedError as error:
             raise _RanksError(_failure(folder, error.failures, outputs)) from None
-        if wrong := _wrong(folder, count, profiles=todo.profile):
+        if wrong := _wrong(folder, count, profiles=bool(todo.profiler)):
             raise _RanksError(
                 TaskFailure(
                     phase=Phase.TEARDOWN,

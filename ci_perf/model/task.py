@@ -105,9 +105,10 @@ class Task(Struct, frozen=True, kw_only=True):
     ``python_path`` are folders below the root that are searched right after it; nothing may be
     imported from ``foreign_root``, the other side of a comparison, nor from a copy of what is in
     the ``source_folders`` of the repository, which are relative to the root. ``native_source`` is a
-    file to be compiled that differs between the sides, empty where none does. One that is to
-    ``profile`` takes no part in any verdict: it finds out what a step does. Its trace is put at
-    ``trace_to``, a path; empty for none. (The process itself only learns whether.)
+    file to be compiled that differs between the sides, empty where none does. One with a
+    ``profiler``, "module:attribute", takes no part in any verdict: this finds out what a step does.
+    Its trace is put at ``trace_to``, a path; empty for none. (The process itself only learns
+    whether.)
     """
 
     workload: PlannedWorkload
@@ -124,7 +125,7 @@ class Task(Struct, frozen=True, kw_only=True):
     top: Text = ""
     source_folders: tuple[Text, ...] = ()
     native_source: Text = ""
-    profile: bool = False
+    profiler: Text = ""
     trace_to: Text = ""
 
 

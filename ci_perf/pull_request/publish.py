@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+from ci_perf import hooks
 from ci_perf.errors import CiPerfError, ExitCode
-from ci_perf.features.explain.report import list_line_notes
 from ci_perf.gate import Notify
 from ci_perf.github import actions, checks, pulls, report_comment
 from ci_perf.github.actions import Event
@@ -341,6 +341,7 @@ def _annotate(comparison: Comparison, target: _Target) -> list[Annotation]:
     changed = {file.path for file in target.files if not file.is_removed}
     return [
         Annotation(path=note.path, line=note.line, title=note.title, message=note.message)
-        for note in list_line_notes(comparison.rows)
+        for list_notes in map(hooks.load, hooks.find_targets("line_notes"))
+        for note in list_notes(comparison.rows)
         if note.path in changed
     ]

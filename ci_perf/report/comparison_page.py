@@ -4,7 +4,7 @@ import dataclasses
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 
-from ci_perf.features.explain.report import MOST_EXPLAINED, explain_rows
+from ci_perf import hooks
 from ci_perf.model.comparison import (
     Change,
     Code,
@@ -72,10 +72,10 @@ def continue_page(comparison: Comparison, *, rows: int, is_folding: bool = True)
         yield Fold(say("more", number=len(lines) - shown), [Bullets(lines[shown:])])
     if measured_first := first_numbers.from_comparison(comparison, shown=rows):
         yield Fold(say("first_numbers"), [measured_first], is_open=True)
-    if why := [
-        *explain_rows(comparison.rows, most=min(MOST_EXPLAINED, rows // 3)),
-        *gpu_differences.describe(comparison),
-    ]:
+    why: list[Block] = []
+    for explain in map(hooks.load, hooks.find_targets("section")):
+        why += explain(comparison.rows, most=rows // 3)
+    if why := [*why, *gpu_differences.describe(comparison)]:
         yield Fold(say("why"), why, is_open=True)
     yield from _list_failures(comparison, most=rows)
     if every:

@@ -4,14 +4,15 @@ import dataclasses
 import datetime as dt
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
+from ci_perf import hooks
 from ci_perf.baselines import layout
-from ci_perf.features.explain.session import Explaining
 from ci_perf.judging.earlier_checks import Before
 from ci_perf.launch.run_task import Launcher
 from ci_perf.measuring import distrust
@@ -140,11 +141,10 @@ class _Session:
         plan, listener = self.plan_to_launch(), self.everything.listener
         interrupts = self.everything.interrupts
         runner = dataclasses.replace(self.everything, plan=plan)
-        pairs, traces = None, None
+        pairs, explaining = None, []
         if self.against:
             pairs = Interleaving(runner, self.against, seed=self.identity)
-            traces = self.against.traces
-        explaining = Explaining(listener, runner.profile, clock=runner.clock, traces=traces)
+            explaining = open_explaining(runner, self.against)
         if not plan.workloads:
             # Pairs of no workload: they describe the base that the head is the same as.
             self._launch_pairs(runner, pairs)
@@ -159,16 +159,14 @@ class _Session:
             interrupts.check()
             run = self._run_so_far(runner, pairs)
             verdict = self.against.judge.verdict(run) if self.against else None
-            moved: list[str] = []
-            explain_s = 0.0
-            if self.against and verdict and self.against.explain_budget_s is not None:
-                moved = find_moved(run, verdict)
-                explain_s = self.against.explain_budget_s if moved else 0.0
-            if verdict is not None:
+            sides = {}
+            if pairs and verdict and explaining:
+                sides = {name: pairs.tasks_of_own_files(name) for name in find_moved(run, verdict)}
+            if self.against and verdict:
+                explain_s = (self.against.explain_budget_s or 0.0) if sides else 0.0
                 listener.decided(verdict, explain_s)
-            if pairs and moved:
-                sides = {name: pairs.tasks_of_own_files(name) for name in moved}
-                explaining.profile_pairs(sides, explain_s)
+                for each in explaining:
+                    each.profile_pairs(sides, explain_s)
             interrupts.check()
         except KeyboardInterrupt:
             interrupts.came = verdict is None
@@ -217,7 +215,7 @@ class _Session:
         self,
         runner: SessionRunner,
         pairs: Interleaving | None,
-        explaining: Explaining | None = None,
+        explaining: Iterable[Any] = (),
     ) -> runs.Run:
         """Return the run as far as it has come."""
         run = runs.Run(
@@ -238,9 +236,18 @@ class _Session:
             same=self.programs.same if self.programs else (),
             touched=self.programs.touched if self.programs else (),
             programs=tuple(self.programs.programs) if self.programs else (),
-            profiled=tuple(explaining.pairs.values()) if explaining else (),
+            profiled=tuple(pairs for each in explaining for pairs in each.pairs.values()),
         )
         return self.before.joined(run)
+
+
+def open_explaining(runner: SessionRunner, against: Against) -> list[Any]:
+    """Return what profiles both sides of workloads, by the features that there are, if asked."""
+    explaining = hooks.find_targets("after_pairs") if against.explain_budget_s is not None else ()
+    return [
+        make(runner.listener, runner.profile, clock=runner.clock, traces=against.traces)
+        for make in map(hooks.load, explaining)
+    ]
 
 
 def find_moved(run: runs.Run, verdict: Comparison) -> list[str]:

@@ -19,11 +19,7 @@ def list_commands(project, **environment):
     return set(re.findall(r"^  (\w+)  ", project.run("--help", **environment).out, re.MULTILINE))
 
 
-# The core calls it by name.
-OF_CORE = {"explain"}
-
-
-@pytest.mark.parametrize("name", sorted({*hooks.find_features()} - OF_CORE))
+@pytest.mark.parametrize("name", sorted(hooks.find_features()))
 def test_without_a_feature_a_check_runs_and_only_its_commands_are_gone(name, tmp_path):
     shutil.copytree(
         PACKAGE,
@@ -45,7 +41,7 @@ def test_without_a_feature_a_check_runs_and_only_its_commands_are_gone(name, tmp
 
 def test_tests_of_the_core_need_no_feature():
     of_core = [*(TESTS / "unit").rglob("*.py"), *(TESTS / "integration").rglob("*.py")]
-    imports = r"^(?:from|import) (?:ci_perf|tests)\.features\.(?!explain)"
+    imports = r"^(?:from|import) (?:ci_perf|tests)\.features\."
     found = [path.name for path in of_core if re.search(imports, path.read_text(), re.MULTILINE)]
 
     assert found == []

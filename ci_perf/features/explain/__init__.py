@@ -11,4 +11,9 @@ FEATURE = Feature(
         )
     },
     functions={"explain": "ci_perf.features.explain.explain:explain"},
+    after_pairs="ci_perf.features.explain.session:Explaining",
+    profiler="ci_perf.features.explain.worker:profile",
+    after_judging="ci_perf.features.explain.causes:explain_comparison",
+    section="ci_perf.features.explain.report:explain_rows",
+    line_notes="ci_perf.features.explain.report:list_line_notes",
 )

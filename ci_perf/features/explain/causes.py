@@ -26,7 +26,8 @@ from ci_perf.features.explain.launches import (
     is_equal,
 )
 from ci_perf.judging.signs import SLOWED, is_by_history_alone
-from ci_perf.model.comparison import Change, Row, Verdict
+from ci_perf.model.comparison import Change, Comparison, Row, Verdict
+from ci_perf.model.environment import GpuMachine
 from ci_perf.model.explanation import (
     FEWEST_PAIRS,
     MOST_CAUSE_OPERATORS,
@@ -39,6 +40,7 @@ from ci_perf.model.explanation import (
     OperatorUse,
     ProfiledPairs,
 )
+from ci_perf.model.summary import Summary
 
 # The rows that are explained: losses come first.
 _EXPLAINED: Final = (Verdict.REGRESSED, Verdict.LIKELY_SLOWER, Verdict.IMPROVED)
@@ -99,6 +101,14 @@ class OperatorDifference:
     def median_s(self) -> float:
         """Return what it adds to a step; 0 where it was not timed."""
         return statistics.median(self.seconds) if self.seconds else 0.0
+
+
+def explain_comparison(comparison: Comparison, head: Summary) -> Comparison:
+    """Return a comparison with causes, by what was profiled in the session of its pairs."""
+    on_device = {each.workload for each in head.subjects if isinstance(each.machine, GpuMachine)}
+    profiled = head.profiled if head.interleaved else ()
+    rows = attach_explanations(comparison.rows, profiled, on_device=on_device)
+    return msgspec.structs.replace(comparison, rows=tuple(rows))
 
 
 def attach_explanations(

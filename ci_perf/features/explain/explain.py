@@ -10,14 +10,14 @@ from ci_perf.api_types import Location, Notify, say_nothing
 from ci_perf.errors import CiPerfError
 from ci_perf.features.explain import causes, limits
 from ci_perf.features.explain.answer import ExplainedWorkload, ExplainedWorkloads
-from ci_perf.features.explain.kept_files import (
+from ci_perf.features.explain.session import Explaining
+from ci_perf.gate import arguments, measure
+from ci_perf.gate.options import MeasureOptions
+from ci_perf.gate.traces import (
     describe_traces,
     list_sides,
     prepare_folder,
 )
-from ci_perf.features.explain.session import Explaining
-from ci_perf.gate import arguments, measure
-from ci_perf.gate.options import MeasureOptions
 from ci_perf.model.explanation import ProfiledPairs, StepProfile
 from ci_perf.model.task import Task
 from ci_perf.session import Listener, MachineChecks

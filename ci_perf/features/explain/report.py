@@ -81,7 +81,7 @@ def list_line_notes(rows: Iterable[Row]) -> Iterator[LineNote]:
 
 def _rows(rows: Iterable[Row], most: int = MOST_EXPLAINED) -> list[Change]:
     changes = [row for row in table_rows.worst_first(rows) if isinstance(row, Change)]
-    return [row for row in changes if row.explanation is not None][:most]
+    return [row for row in changes if row.explanation is not None][: min(most, MOST_EXPLAINED)]
 
 
 def describe(

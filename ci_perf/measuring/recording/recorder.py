@@ -218,7 +218,7 @@ def record(todo: Task, folder: Path, name: str) -> Iterator[Recording | None]:
     Ranks of one launch share their notes, and each leaves what is known at its end. A launch that
     profiles is not recorded, nor one that is forked: what it inherits nobody has seen.
     """
-    if todo.profile or todo.workload.launch == "fork":
+    if todo.profiler or todo.workload.launch == "fork":
         yield None
         return
     recording = None

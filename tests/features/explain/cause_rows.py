@@ -1,7 +1,7 @@
 """Steps with a known length, and what explains a row that such a step has moved."""
 
 from ci_perf.features.explain import causes
-from tests.features.explain.step_profiles import a_step, a_use, timed_pairs
+from tests.step_profiles import a_step, a_use, timed_pairs
 
 STEP_S = 0.1
 # Ten operators that do the same on both sides, half of the step.

@@ -9,7 +9,7 @@ from benchmarks.causes import __main__ as command
 from benchmarks.causes import planted, scoring
 from benchmarks.causes.causes import CAUSES
 from ci_perf.model.explanation import CauseKind, ProfiledPair
-from tests.features.explain.step_profiles import a_step, a_use
+from tests.step_profiles import a_step, a_use
 
 MODELS = {path.name.partition(".")[0]: path.read_text() for path in command.MODELS.iterdir()}
 EXTRA = planted.plant(

@@ -5,7 +5,7 @@ import pytest
 from ci_perf.features.explain import causes
 from ci_perf.model.explanation import ProfiledPair, ProfiledPairs, Varying
 from tests.features.explain.cause_rows import explained, left, shown, step
-from tests.features.explain.step_profiles import a_called, a_callee, a_function, a_use
+from tests.step_profiles import a_called, a_callee, a_function, a_use
 
 ONE, THREE = (1.0,), (1.0, 1.004, 0.997)
 DUMPS = a_callee("json.dumps", 2, 8e-3)

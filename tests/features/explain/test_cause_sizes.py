@@ -6,7 +6,7 @@ import pytest
 from ci_perf.features.explain import causes
 from ci_perf.model.explanation import ProfiledPair, ProfiledPairs
 from tests.features.explain.cause_rows import explained, left, shown, step
-from tests.features.explain.step_profiles import a_called, a_use, timed_pairs
+from tests.step_profiles import a_called, a_use, timed_pairs
 
 # --- seconds
 

@@ -22,8 +22,8 @@ from ci_perf.model.explanation import (
 )
 from ci_perf.report import html, markdown, terminal
 from tests.comparisons import a_change, a_comparison, an_uncompared
-from tests.features.explain.step_profiles import a_function, a_step, a_use, both
 from tests.histories import a_head, in_turns, judged, pairs, row_of
+from tests.step_profiles import a_function, a_step, a_use, both
 
 MM = a_use("aten::mm")
 
@@ -284,7 +284,8 @@ def test_a_run_brings_its_explanation_and_it_changes_no_verdict(ratio):
     plain = in_turns(a_head(), pairs(ratio))
     counted = (both(a_step(MM), a_step(a_use(calls=9))),)
     without = judged([], plain)
-    explained = judged([], msgspec.structs.replace(plain, profiled=counted))
+    head = msgspec.structs.replace(plain, profiled=counted)
+    explained = causes.explain_comparison(judged([], head), head)
     row = row_of(explained)
 
     assert row.explanation.causes[0].kind == "more"

@@ -19,7 +19,7 @@ from ci_perf.model.explanation import (
     ProfiledPair,
     StepProfile,
 )
-from tests.features.explain.step_profiles import a_function, a_use, both
+from tests.step_profiles import a_function, a_use, both
 
 
 def on_a_device(*uses, loader="", functions=(), pageable=0.0, copying=0.0, **reasons):

@@ -18,7 +18,7 @@ from ci_perf.model.explanation import (
 )
 from ci_perf.report import tables
 from ci_perf.report.phrases import plain
-from tests.features.explain.step_profiles import a_function
+from tests.step_profiles import a_function
 
 
 def said(limits):

@@ -3,7 +3,7 @@
 from ci_perf.features.explain import causes, page
 from ci_perf.features.explain.answer import ExplainedWorkload, ExplainedWorkloads
 from ci_perf.report import tables
-from tests.features.explain.step_profiles import a_step, a_use, both
+from tests.step_profiles import a_step, a_use, both
 
 MORE = both(a_step(a_use()), a_step(a_use(calls=9)), workload="mlp")
 

@@ -3,7 +3,7 @@
 from ci_perf.features.explain import explain
 from ci_perf.model.explanation import ProfiledPair, ProfiledPairs
 from tests.features.explain.cause_rows import STEP_S, left, shown, step
-from tests.features.explain.step_profiles import a_use, timed_pairs
+from tests.step_profiles import a_use, timed_pairs
 
 ADDED = a_use("aten::sin", 4, "added", call_s=2e-3)
 GONE = a_use("aten::cos", 4, "gone", call_s=2e-3)

@@ -11,7 +11,7 @@ from ci_perf.report import markdown
 from ci_perf.report.phrases import plain
 from ci_perf.report.tables import Table
 from tests.comparisons import a_change, a_comparison
-from tests.features.explain.step_profiles import a_cause, a_function
+from tests.step_profiles import a_cause, a_function
 
 NEW = a_cause("new", "Net.forward", ("new", "aten::sin", 0, 8))
 

@@ -28,7 +28,7 @@ LATE = TaskFailure(phase=Phase.COUNTERS, reason=f"{NO_RESULT_IN_TIME} of 10 s")
 
 def profiling(side, task):
     """Leave a profile where they are asked for, and the ordinary result elsewhere."""
-    if not task.profile:
+    if not task.profiler:
         return None
     return StepProfile(steps=STEPS[side])
 
@@ -74,7 +74,7 @@ def explained(tmp_path, monkeypatch):
 
 
 def profiled(launches):
-    return [turn for turn, task in launches.noted() if task.profile]
+    return [turn for turn, task in launches.noted() if task.profiler]
 
 
 def test_both_sides_of_what_has_moved_are_profiled_worst_first_after_all_pairs(explained, tmp_path):
@@ -110,7 +110,7 @@ def test_the_first_pair_leaves_its_traces(explained, tmp_path):
 
     explained(launches, "b", traces=tmp_path)
 
-    places = [task.trace_to for task in launches.tasks if task.profile]
+    places = [task.trace_to for task in launches.tasks if task.profiler]
     assert places[:2] == [str(tmp_path / f"b.{side}.pt.trace.json.gz") for side in ("base", "head")]
     assert places[2:] == [""] * 4
 
@@ -130,7 +130,7 @@ def test_launches_that_are_timed_get_the_same_task_to_the_byte(explained):
         launches = Launches(profiling)
         explained(launches, "b", **how)
         # Both of a pair are launched at once.
-        return sorted(msgspec.json.encode(task) for task in launches.tasks if not task.profile)
+        return sorted(msgspec.json.encode(task) for task in launches.tasks if not task.profiler)
 
     without = timed(explain_budget_s=None)
 
@@ -151,7 +151,7 @@ def test_a_base_without_the_workload_is_not_profiled(explained, tmp_path):
 @pytest.mark.parametrize("failing", ["base", "head"])
 def test_a_launch_that_fails_leaves_a_sentence_and_the_run_as_it_was(explained, failing):
     def answer(side, task):
-        return BOOM if task.profile and side == failing else profiling(side, task)
+        return BOOM if task.profiler and side == failing else profiling(side, task)
 
     run = explained(Launches(answer), "a")
 
@@ -166,7 +166,7 @@ def test_a_profile_of_ten_megabytes_is_refused(explained):
     huge = StepProfile(steps=2, varies=(Varying(operator="x" * 1_000),) * 10_000)
 
     def answer(_side, task):
-        return huge if task.profile else None
+        return huge if task.profiler else None
 
     run = explained(Launches(answer), "a")
 
@@ -178,7 +178,7 @@ def test_what_the_budget_does_not_reach_is_said(explained):
     clock = Clock()
 
     def answer(side, task):
-        if task.profile:
+        if task.profiler:
             clock.now += 40.0
         return profiling(side, task)
 
@@ -190,13 +190,13 @@ def test_what_the_budget_does_not_reach_is_said(explained):
     assert [len(of_workload.pairs) for of_workload in run.profiled] == [1, 0]
     spent = "the time for profiling was spent before"
     assert [of_workload.trouble for of_workload in run.profiled] == [spent, spent]
-    limits = [task.workload.protocol.timeout_s for task in launches.tasks if task.profile]
+    limits = [task.workload.protocol.timeout_s for task in launches.tasks if task.profiler]
     assert limits == [60.0, 20.0]
 
 
 def test_a_launch_that_outlasts_the_budget_is_not_blamed_on_the_suite(explained):
     run = explained(
-        Launches(lambda _side, task: LATE if task.profile else None), "a", explain_budget_s=5.0
+        Launches(lambda _side, task: LATE if task.profiler else None), "a", explain_budget_s=5.0
     )
 
     assert "than the 10 s that were left for profiling" in run.profiled[0].trouble
@@ -221,7 +221,7 @@ def test_an_interrupt_keeps_what_was_profiled_and_a_verdict_that_was_told(explai
 
 
 def test_what_kept_one_pair_from_being_compared_is_not_profiled_again(explained):
-    launches = Launches(lambda _, task: StepProfile(steps=2, cut=1) if task.profile else None)
+    launches = Launches(lambda _, task: StepProfile(steps=2, cut=1) if task.profiler else None)
 
     run = explained(launches, "a")
 

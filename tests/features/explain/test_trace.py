@@ -23,8 +23,8 @@ from ci_perf.model.task import TRACE
 from ci_perf.report.phrases import plain
 from tests import profiled
 from tests.fakes.stream import Stream
-from tests.features.explain.step_profiles import a_use
 from tests.launches import BUILD, HEAD, a_task, result_of
+from tests.step_profiles import a_use
 
 torch = pytest.importorskip("torch")
 

@@ -11,9 +11,9 @@ from ci_perf.model.gate_change import GateChange, GateKind
 from tests.comparisons import a_change, a_comparison, a_numerics, an_uncompared
 from tests.fakes.github import faults
 from tests.fakes.github.fixtures import on_github_and_ghes
-from tests.features.explain.step_profiles import a_cause, a_function
 from tests.integration.github.stage import PULL, a_client, fine, worse
 from tests.runs import CPU, GPU
+from tests.step_profiles import a_cause, a_function
 
 HEAD = "a" * 40
 CREATE = r"/check-runs$"

@@ -9,6 +9,9 @@ LAUNCHING = ("launch", "measuring", "session", "worktree")
 PROGRAM = f"""
 import importlib, sys
 importlib.import_module("{MODULE}")
+from ci_perf import hooks
+for moment in ("after_judging", "section", "line_notes"):
+    assert [*map(hooks.load, hooks.find_targets(moment))]
 for name in sorted(sys.modules):
     print(name)
 """

@@ -23,9 +23,9 @@ from tests.comparisons import (
     an_interleaved,
     an_uncompared,
 )
-from tests.features.explain.step_profiles import a_cause, a_function
 from tests.plans import a_plan, a_planned
 from tests.runs import CPU, GPU, HEAD_COMMIT
+from tests.step_profiles import a_cause, a_function
 from tests.unit.report import shapes_in_turns, shapes_of_profiles
 from tests.unit.report.parts import (
     GIB,

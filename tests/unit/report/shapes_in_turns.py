@@ -6,7 +6,7 @@ from ci_perf.model.explanation import Explanation
 from ci_perf.model.process import NO_RESULT_IN_TIME, Phase
 from ci_perf.model.validity import Status
 from tests.comparisons import a_change, a_comparison, a_remedy, an_interleaved, an_uncompared
-from tests.features.explain.step_profiles import a_cause, a_function
+from tests.step_profiles import a_cause, a_function
 from tests.unit.report.parts import (
     GIB,
     OWN,

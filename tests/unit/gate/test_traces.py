@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from ci_perf.features.explain.kept_files import describe_traces, list_sides
+from ci_perf.gate.traces import describe_traces, list_sides
 from ci_perf.model.explanation import ProfiledPair, ProfiledPairs, StepProfile
 
 KEPT = StepProfile(steps=2, trace_file="w.base.pt.trace.json.gz")
