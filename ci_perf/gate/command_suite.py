@@ -38,8 +38,7 @@ def open_command(
 ) -> Iterator[Mapping[str, Any]]:
     """Provide options of a measurement with a command in the place of a suite, within.
 
-    Raises UsageError: another device, a path that is the head's on both sides, or a metric that
-    cannot be read.
+    Raises UsageError: another device, or a metric that cannot be read.
     """
     if (device := options.get("device", "auto")) not in {"auto", "cpu"}:
         raise UsageError(
@@ -48,12 +47,6 @@ def open_command(
         )
     if options.get("select"):
         raise UsageError(f"-- COMMAND: expected no workloads, found {options['select'][0]!r}")
-    top = str(root.resolve())
-    if absolute := next((each for each in (*command, setup) if top in each), ""):
-        raise UsageError(
-            f"-- COMMAND: expected paths below the root, found {absolute!r}: base and head would "
-            "both run the head's files"
-        )
     try:
         parse_metric(metric)
     except ValueError as error:

@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import math
+import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from ci_perf.gate import Notify, collecting, commit_suite, compare, run_summary,
 from ci_perf.gate.options import MOST_PROCESSES, MeasureOptions
 from ci_perf.gate.traces import describe_traces, list_sides, prepare_folder
 from ci_perf.judging.earlier_checks import Before, Offered
+from ci_perf.launch import side_paths
 from ci_perf.launch.run_task import Launcher
 from ci_perf.model.base import Scalar
 from ci_perf.model.run import Checks, Run
@@ -223,8 +225,16 @@ def open_launcher(
 
 def with_plan(checkout: Checkout, plan: Plan, workloads: Path) -> Checkout:
     """Return the base with what its own suite.toml says, or why that cannot be read."""
+    root, home = Path(plan.root), checkout.head_top
+    if path := _find_path_inside(plan, root, home):
+        raise UsageError(
+            f"command, setup: expected paths below the root, found {path!r}: base and head would "
+            "both run the head's files"
+        )
     try:
         before = _find_base_plan(plan, workloads, checkout)
+        if path := _find_path_inside(before, checkout.root, home):
+            raise UsageError(f"command, setup: {path!r} leads into the head's checkout")
     except CiPerfError as error:
         said = str(error).replace(f"{checkout.root}/", "the base: ")
         return dataclasses.replace(checkout, trouble=said[:_MOST_REASON_CHARS])
@@ -232,6 +242,21 @@ def with_plan(checkout: Checkout, plan: Plan, workloads: Path) -> Checkout:
     new = [workload.id for workload in plan.workloads if workload.id not in known]
     note = f"not in the suite of the base, launched there as the head says: {', '.join(new)}"
     return dataclasses.replace(checkout, plan=before, notes=(*checkout.notes, *[note] * bool(new)))
+
+
+def _find_path_inside(plan: Plan, root: Path, home: Path) -> str:
+    """Return the first path in a command or setup that leads from any side into `home`, or ""."""
+    texts = [plan.setup.command]
+    for workload in plan.workloads:
+        if "command" in workload.parameters:
+            texts += [value for value in workload.parameters.values() if isinstance(value, str)]
+    words: list[str] = []
+    for text in texts:
+        words.append(text)
+        with contextlib.suppress(ValueError):  # the launch says what is wrong with it
+            words += shlex.split(text)
+    inside = (side_paths.find_path_inside(word, root, home) for word in words)
+    return next(filter(None, inside), "")
 
 
 def _find_base_plan(plan: Plan, workloads: Path, checkout: Checkout) -> Plan:
@@ -264,17 +289,19 @@ def set_up(
     set_up_side(plan, launcher, Path(plan.root), "head", ending, notify)
     if checkout is None:
         return None
-    notes = (*checkout.notes, *launcher.notes())
-    checkout = dataclasses.replace(checkout, notes=notes)
-    for note in (*notes, *filter(None, [checkout.trouble])):
+    for note in (*checkout.notes, *filter(None, [checkout.trouble])):
         notify(f"note: {note}")
+    trouble = checkout.trouble
     try:
         if checkout.plan:
             set_up_side(checkout.plan, launcher, checkout.root, "base", ending, notify)
     except CiPerfError as error:
         notify(f"note: {error}\n{error.output}".rstrip())
-        return dataclasses.replace(checkout, trouble=str(error)[:_MOST_REASON_CHARS])
-    return checkout
+        trouble = str(error)[:_MOST_REASON_CHARS]
+    notes = launcher.notes(checkout.root)
+    for note in notes:
+        notify(f"note: {note}")
+    return dataclasses.replace(checkout, notes=(*checkout.notes, *notes), trouble=trouble)
 
 
 def _before(options: MeasureOptions, notify: Notify) -> Before:

@@ -62,7 +62,7 @@ def launcher(
 ) -> Iterator[Launcher]:
     """Provide what launches the processes of a run. Raises CiPerfError, KeyboardInterrupt."""
     if runner.kind == LOCAL:
-        with local.launcher(Path(plan.root)) as here:
+        with local.launcher(Path(plan.root), checkout.head_top if checkout else None) as here:
             yield here
         return
     opened = hooks.load(hooks.find_launchers()[runner.kind].open)

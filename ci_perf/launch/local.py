@@ -19,6 +19,7 @@ from ci_perf.launch import (
     monitoring,
     never,
     run_task,
+    side_paths,
 )
 from ci_perf.launch.exit_status import KillCount
 from ci_perf.launch.fork_servers import ForkServer
@@ -59,21 +60,32 @@ class LocalLauncher(Launcher):
         environment: Mapping[str, str] | None = None,
         *,
         caches: Path | None = None,
+        home: Path | None = None,
         kill_count: Callable[[], KillCount | None] = exit_status.kill_count,
     ) -> None:
         """Launch tasks in the root that each of them names; `root` is the repository under measure.
 
         Below `caches`, a workload finds the code that its earlier processes have compiled; without
-        it every process has to compile all of it. `kill_count` is about kills by the kernel.
+        it every process has to compile all of it. Variables that lead into the checkout at `home`
+        lead into that of each task's side. `kill_count` is about kills by the kernel.
         """
         self._root = root
+        self._home = home
         self._environment = dict(os.environ if environment is None else environment)
         self._caches = caches
         self._kill_count = kill_count
+        # By root; those of a side stay the same, whatever its launches create.
+        self._of_sides: dict[str, dict[str, str]] = {}
         # In the order of their last use; those of which the present launches are forked.
         self._servers: dict[_ServerKey, ForkServer] = {}
         self._forking: dict[_ServerKey, ForkServer] = {}
         self._folders = contextlib.ExitStack()
+
+    def notes(self, root: Path) -> tuple[str, ...]:
+        """See Launcher."""
+        kept = side_paths.list_kept(self._environment, root, self._home) if self._home else ()
+        note = f"these variables lead both sides into the head's checkout: {', '.join(kept)}"
+        return (note,) if kept else ()
 
     def look(
         self, gpus: Sequence[str], interrupted: Interrupted = never
@@ -94,7 +106,9 @@ class LocalLauncher(Launcher):
             what=what,
             timeout_s=run_task.TORCH_TIMEOUT_S,
             cwd=self._root if is_in_place else None,
-            environment=child_environment.build_child_environment(ours, threads)
+            environment=child_environment.build_child_environment(
+                self._build_side(str(self._root)), threads
+            )
             if is_in_place
             else child_environment.apart_from(self._root, ours, threads),
             interrupted=interrupted,
@@ -116,7 +130,10 @@ class LocalLauncher(Launcher):
                 ["/bin/sh", "-c", command],
                 cwd=str(root),
                 environment={
-                    **child_environment.build_child_environment(self._environment, processors),
+                    **child_environment.build_child_environment(
+                        side_paths.build_side_environment(self._environment, root, self._home),
+                        processors,
+                    ),
                     **variables,
                 },
                 cookie=scratch.cookie_of_launch(folder.path),
@@ -161,13 +178,20 @@ class LocalLauncher(Launcher):
                 _python(FORK_SERVER, folder),
                 cwd=task.root,
                 environment=child_environment.build_task_environment(
-                    self._environment, protocol, caches / cache_name(task)
+                    self._build_side(task.root), protocol, caches / cache_name(task)
                 ),
                 cookie=scratch.cookie_of_launch(folder.path),
                 timeout_s=protocol.timeout_s,
             )
         self._servers[key] = server
         return server
+
+    def _build_side(self, root: str) -> dict[str, str]:
+        if root not in self._of_sides:
+            self._of_sides[root] = side_paths.build_side_environment(
+                self._environment, Path(root), self._home
+            )
+        return self._of_sides[root]
 
     def close(self) -> None:
         """End the processes that fork others."""
@@ -187,7 +211,7 @@ class LocalLauncher(Launcher):
         # Compiled code of a workload on one side.
         caches = folder.path if self._caches is None else self._caches
         environment = child_environment.build_task_environment(
-            self._environment, protocol, caches / cache_name(task)
+            self._build_side(task.root), protocol, caches / cache_name(task)
         )
         count = self._kill_count()
         server = self._forking.get(_server_key(task))
@@ -211,9 +235,12 @@ class LocalLauncher(Launcher):
 
 
 @contextlib.contextmanager
-def launcher(root: Path) -> Iterator[LocalLauncher]:
+def launcher(root: Path, home: Path | None = None) -> Iterator[LocalLauncher]:
     """Provide a launcher that keeps compiled code until the end. Raises CannotWriteError."""
-    with caches() as folder, contextlib.closing(LocalLauncher(root, caches=folder)) as made:
+    with (
+        caches() as folder,
+        contextlib.closing(LocalLauncher(root, caches=folder, home=home)) as made,
+    ):
         yield made
 
 

@@ -145,8 +145,9 @@ class Launcher(ABC):
     Only KeyboardInterrupt is raised: soon after `interrupted` says so, and after cleaning up.
     """
 
-    def notes(self) -> tuple[str, ...]:
-        """Return what a reader has to know of where the two sides are launched."""
+    def notes(self, root: Path) -> tuple[str, ...]:
+        """Return what a reader has to know of launches of the base, which lies in `root`."""
+        del root
         return ()
 
     def describe(

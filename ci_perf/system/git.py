@@ -16,7 +16,7 @@ _Output = TypeVar("_Output")
 _ANSWER_S = 30.0
 
 # Set inside a hook of the user: they would lead away from the folder that we name.
-_ELSEWHERE = (
+ELSEWHERE = (
     "GIT_COMMON_DIR",
     "GIT_DIR",
     "GIT_IMPLICIT_WORK_TREE",
@@ -80,7 +80,7 @@ def command(folder: Path, *arguments: str) -> list[str]:
 
 def environment(ours: Mapping[str, str]) -> dict[str, str]:
     """Return the environment of a git command that works in the folder it is given, and alone."""
-    kept = {name: value for name, value in ours.items() if name not in {*_ELSEWHERE, *_SECRET}}
+    kept = {name: value for name, value in ours.items() if name not in {*ELSEWHERE, *_SECRET}}
     return kept | _QUIET
 
 

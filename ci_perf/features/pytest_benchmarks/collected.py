@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from ci_perf.errors import UsageError
-from ci_perf.launch import Interrupted, child_environment, never
+from ci_perf.launch import Interrupted, child_environment, never, side_paths
 from ci_perf.system import child, scratch
 
 _COLLECTOR = "ci_perf.features.pytest_benchmarks.collector"
@@ -61,7 +61,9 @@ def collect_tests(
             [sys.executable, "-P", "-m", _COLLECTOR, str(file), *["--co"] * (not runs), *words],
             cwd=str(root),
             environment={
-                **child_environment.build_child_environment(os.environ, threads=1),
+                **child_environment.build_child_environment(
+                    side_paths.build_side_environment(os.environ, root), threads=1
+                ),
                 "PYTHONPATH": path,
             },
             cookie=scratch.cookie_of_launch(folder.path),

@@ -105,8 +105,9 @@ class ContainerLauncher(Launcher):
         # The threads that launch a pair want the same folders at once.
         self._making_folder = threading.Lock()
 
-    def notes(self) -> tuple[str, ...]:
-        """See Launcher."""
+    def notes(self, root: Path) -> tuple[str, ...]:
+        """See Launcher. Of the variables of this host, a container has none."""
+        del root
         head, *others = [side.image for side in self.sides]
         return tuple(_note_images(head, base) for base in others if base.config != head.config)
 
@@ -236,7 +237,7 @@ class ContainerLauncher(Launcher):
             gpu_access=settings.gpu_access,
             mounts=spec.mounts,
             hidden=spec.hidden,
-            environment=spec.environment,
+            environment={**spec.environment, "PWD": spec.workdir},
             workdir=spec.workdir,
             ulimits=settings.ulimits,
         )

@@ -1,0 +1,103 @@
+"""Paths that lead into a checkout, by any spelling: the variables of a side name its own files."""
+
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+from ci_perf.system import git
+
+# They name the folder, or the repository, in which ci-perf was started.
+_LEFT_OUT = {"OLDPWD", *git.ELSEWHERE}
+# Packages and caches of the user lie below it, and no commit has them.
+_KEPT = {"HOME"}
+_BORDER = r"\s:;,='\"`()\[\]{}<>|&?#"
+# What no path begins behind; an option may come before it: "-I/usr/include".
+_PATH = re.compile(rf"(?<![\w.~/+*?)}}-])(-\w)?(/[^{_BORDER}]*)")
+_OPTION = re.compile(r"^-\w(?=[/.])")
+_HOME = re.compile(r"(?<![\w./])(~|\$HOME|\$\{HOME\})(?=/)")
+
+
+def build_side_environment(
+    ours: Mapping[str, str], root: Path, home: Path | None = None
+) -> dict[str, str]:
+    """Return the variables of a process in `root`, which lies in the checkout of a side.
+
+    A path into `home`, the checkout in which ci-perf was started, leads to the same file of the
+    side. Where the side has none, it is kept. Without `home`, the side is that checkout.
+    """
+    top = git.find_top(root)
+    start = home or top
+    moved = {
+        name: value if name in _KEPT else _change_paths(value, lambda path: _move(path, start, top))
+        for name, value in ours.items()
+        if name not in _LEFT_OUT
+    }
+    return {**moved, "PWD": str(root)}
+
+
+def list_kept(ours: Mapping[str, str], root: Path, home: Path) -> list[str]:
+    """Name the variables of a side in `root` with a path into `home` all the same."""
+    top = git.find_top(root)
+    return sorted(
+        name
+        for name, value in build_side_environment(ours, root, home).items()
+        if any(find_inside(path, home) and not find_inside(path, top) for path in _list(value))
+    )
+
+
+def find_path_inside(word: str, root: Path, home: Path) -> str:
+    """Return the path in a word of a command that leads from any side into `home`; "" for none.
+
+    A relative path does so if it leaves the checkout before: commands start in `root`.
+    """
+    text = _HOME.sub(lambda _: os.path.expanduser("~"), word)  # noqa: PTH111  as a shell does
+    below = os.path.relpath(root, git.find_top(root))
+    for token in (text, *re.split(f"[{_BORDER}]+", text)):
+        path = _OPTION.sub("", token)
+        leaves = os.path.normpath(f"{below}/{path}").startswith("../")
+        whole = path if path.startswith("/") else f"{root}/{path}" if leaves else ""
+        if find_inside(f"/{whole.lstrip('/')}", home):
+            return path
+    return ""
+
+
+def find_inside(path: str, top: Path) -> str:
+    """Return how an absolute path is called below `top`, "." for `top` itself; "" elsewhere."""
+    slashes = len(path) - len(path.lstrip("/"))
+    if slashes in {0, 2} or "\0" in path:  # two are those of a URL: //HOST/PATH
+        return ""
+    real = os.path.realpath(top)
+    whole = Path(os.path.realpath(path) if ".." in Path(path).parts else f"/{path.lstrip('/')}")
+    for place in (whole, *whole.parents):
+        if os.path.realpath(place) == real:
+            return str(whole.relative_to(place))
+    below = os.path.relpath(os.path.realpath(whole), real)
+    return "" if below.split("/")[0] == ".." else below
+
+
+def _move(path: str, home: Path, top: Path) -> str | None:
+    """Return a path into `home` as one into `top`; `None` where it is elsewhere, or not there."""
+    below = find_inside(path, home)
+    if not below or not os.path.lexists(top / below):
+        return None
+    slashes = len(path) - len(path.lstrip("/"))
+    return "/" * (slashes - 1) + str(top / below) + "/" * path.endswith("/")
+
+
+def _list(text: str) -> Iterator[str]:
+    """Yield what may be a path: each element of a list, and each path in it."""
+    for element in text.split(os.pathsep):
+        yield element
+        yield from (match[2] for match in _PATH.finditer(element))
+
+
+def _change_paths(text: str, change: Callable[[str], str | None]) -> str:
+    """Return a text in which `change` has replaced elements of a list, else paths in them."""
+
+    def change_inner(match: re.Match[str]) -> str:
+        return (match[1] or "") + (change(match[2]) or match[2])
+
+    return os.pathsep.join(
+        change(element) or _PATH.sub(change_inner, element) for element in text.split(os.pathsep)
+    )
