@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ci_perf.features.explain import causes
+from ci_perf.judging import summarise
 from ci_perf.model import codec, metrics
 from ci_perf.model.comparison import Change, Comparison, Verdict
 from ci_perf.model.explanation import (
@@ -285,7 +286,7 @@ def test_a_run_brings_its_explanation_and_it_changes_no_verdict(ratio):
     counted = (both(a_step(MM), a_step(a_use(calls=9))),)
     without = judged([], plain)
     head = msgspec.structs.replace(plain, profiled=counted)
-    explained = causes.explain_comparison(judged([], head), head)
+    explained = causes.explain_comparison(judged([], head), summarise.run(head, label=""))
     row = row_of(explained)
 
     assert row.explanation.causes[0].kind == "more"
