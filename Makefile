@@ -1,4 +1,5 @@
-# Two commands for a fresh machine with Python 3.11+, git and make: `make demo` and `make test`.
+# Two commands for a fresh machine with Python 3.11+, git and make: `make demo` and `make test`. What
+# `make test` leaves out, for time, `make test-all` runs too.
 # Everything is installed into .venv; PYTHON chooses the interpreter that makes it.
 
 PYTHON ?= python3
@@ -11,10 +12,10 @@ EMPTY := $(VENV)/.made
 PIP = $(BIN)/python -m pip --disable-pip-version-check install --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help setup node demo check test lint types versions layers accuracy unit size schema map lock wheels dist clean
+.PHONY: help setup node demo check test test-all rest lint types versions layers accuracy unit slow size schema map lock wheels dist clean
 
 help: ## Say what there is
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
 
 setup: $(STAMP) ## Make .venv and install everything, exactly as constraints.txt says
 
@@ -69,7 +70,11 @@ check: $(STAMP) ## Measure ci_perf itself and judge it against baselines/, as it
 	    || { code=$$?; [ $$status -eq 1 ] || status=$$code; }; \
 	done; exit $$status
 
-test: lint types layers accuracy unit ## Lint, types, import layers, accuracy and all tests
+test: lint types layers unit ## Lint, types, import layers, unit tests, and one story for each seam: minutes
+
+test-all: test rest ## What make test runs, and everything else
+
+rest: accuracy slow ## What make test leaves out
 
 lint: $(STAMP) ## ruff: every rule, and the format
 	$(BIN)/python -m ruff check
@@ -102,8 +107,13 @@ layers: $(STAMP) ## import-linter: imports point to lower layers only
 accuracy: $(STAMP) ## False alarms and power of the judge, simulated: a minute
 	$(BIN)/python -m benchmarks.verdicts
 
-unit: $(STAMP) node ## pytest: unit, integration and end to end
-	$(BIN)/python -m pytest -n 2 --dist loadgroup $(PYTEST)
+RUN_TESTS = $(BIN)/python -m pytest -n 2 --dist loadgroup
+
+unit: $(STAMP) node ## pytest: unit tests, and the stories
+	$(RUN_TESTS) -m 'not slow and not gpu and not fleet' $(PYTEST)
+
+slow: $(STAMP) node ## pytest: real processes, containers, the Action, a fleet, the demo
+	$(RUN_TESTS) -m 'slow and not gpu and not fleet' $(PYTEST)
 
 size: $(STAMP) ## Count code lines by folder; fails above the budget
 	@$(BIN)/python -m benchmarks.size

@@ -31,9 +31,10 @@ os.environ["CI_PERF_ACCEPT_FORCE"] = "1"
 settings.register_profile("steady", deadline=None, derandomize="CI" in os.environ)
 settings.load_profile("steady")
 
-# Tests of these folders run real processes by real clocks, and a busy machine can stop each of them
-# for seconds. A test that fails runs once more; the last lines of pytest name it as "rerun".
-RERUN = {"integration", "gpu", "e2e", "explain"}
+# Tests of these folders run real processes by real clocks, so they are `slow`: `make test-all` runs
+# them, and `make test` those that are a `story`. A busy machine can stop each of them for seconds.
+# One that fails runs once more; the last lines of pytest name it as "rerun".
+SLOW_FOLDERS = {"integration", "gpu", "e2e"}
 
 # A shell starts background jobs (`make test &`) with SIGINT ignored; their children inherit that.
 # The children of tests must be interrupted as they are by Ctrl-C on a terminal. nohup has them
@@ -110,10 +111,12 @@ def pytest_runtest_setup(item):
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection_modifyitems(config, items):
-    """With `--dist loadgroup`, one process has all tests of a file whose fixtures they share."""
+    """Mark what is slow. One process has all tests of a file whose fixtures they share."""
     for item in items:
-        if RERUN & {*item.path.relative_to(Path(__file__).parent).parts}:
+        if SLOW_FOLDERS & {*item.path.relative_to(Path(__file__).parent).parts}:
             item.add_marker(pytest.mark.flaky(reruns=1))
+            if not item.get_closest_marker("story"):
+                item.add_marker(pytest.mark.slow)
         fixtures = [ours for name in item.fixturenames for ours in defined(item, name)]
         is_grouped = any(map(item.get_closest_marker, ("container", "xdist_group")))
         if not is_grouped and any(ours.scope == "module" for ours in fixtures):

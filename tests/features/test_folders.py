@@ -19,6 +19,7 @@ def list_commands(project, **environment):
     return set(re.findall(r"^  (\w+)  ", project.run("--help", **environment).out, re.MULTILINE))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(hooks.find_features()))
 def test_without_a_feature_a_check_runs_and_only_its_commands_are_gone(name, tmp_path):
     shutil.copytree(

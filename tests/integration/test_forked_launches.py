@@ -47,6 +47,7 @@ def forked(file, *, index=0, spread=0.005, **parameters):
     return a_task(file, workload=fields, index=index, protocol=protocol)
 
 
+@pytest.mark.story
 def test_launches_share_the_imports_and_no_state_however_long_they_time(launcher, workload):
     for spread in (0.005, 0.005, 0.02):
         result_of(launcher.launch(forked(workload, spread=spread)))

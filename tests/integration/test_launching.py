@@ -193,6 +193,7 @@ def test_a_process_knows_whether_compiled_code_was_there_when_it_came(task, tmp_
     assert [process.compiles.cache for process in found] == ["empty", "filled"]
 
 
+@pytest.mark.story
 def test_what_the_monitor_saw_is_kept_with_the_process(task, tmp_path):
     step = "def step():\n    sum(range(1000))\n"
 

@@ -9,7 +9,14 @@ from tests.unit.report import page_shapes
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 
 
-@pytest.mark.parametrize("shape", page_shapes.ALL, ids=lambda shape: shape.__name__)
+STORY, *OTHERS = page_shapes.ALL
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [pytest.param(STORY, marks=pytest.mark.story), *OTHERS],
+    ids=lambda shape: shape.__name__,
+)
 def test_a_page_is_accessible_quiet_and_fits_every_width(browser, shape, tmp_path):
     comparison, run, base = shape()
     file = tmp_path / "page.html"

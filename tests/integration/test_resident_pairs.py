@@ -27,6 +27,7 @@ def watched(task):
     return msgspec.structs.replace(task, workload=workload)
 
 
+@pytest.mark.story
 def test_of_a_resident_pair_one_process_runs_at_any_time_in_as_many_turns(pair, tmp_path):
     outcomes = pair(HEAD + NOTING, HEAD + NOTING, timed_min_blocks=20, timed_max_s=15.0)
 

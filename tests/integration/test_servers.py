@@ -212,6 +212,7 @@ def test_a_load_outside_of_its_bounds_is_no_measurement(repository):
     assert "failed: expected at most -1, found 0" in done.err
 
 
+@pytest.mark.story
 def test_nothing_is_left_of_a_server_that_ignores_signals_and_leaves_children(repository):
     done, _ = run(repository, options="--deaf --child")
 

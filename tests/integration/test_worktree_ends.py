@@ -110,6 +110,7 @@ def test_ctrl_c_while_git_checks_out_does_not_wait_for_it(forked):
     assert nothing_is_left(forked)
 
 
+@pytest.mark.story
 def test_what_sigkill_left_is_gone_after_the_next_start(forked):
     process = start(forked, KEEPER)
     folder = there(forked)

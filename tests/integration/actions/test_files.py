@@ -172,7 +172,7 @@ def test_only_the_job_that_uploads_a_release_has_an_identity():
     assert jobs["publish"]["permissions"] == {"id-token": "write", "attestations": "write"}
     assert not [step for step in jobs["publish"]["steps"] if "run" in step]
     assert [step["run"] for step in jobs["build"]["steps"] if "run" in step][:2] == [
-        "make test",
+        "make test-all",
         "make dist",
     ]
 

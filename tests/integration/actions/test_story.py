@@ -1,5 +1,7 @@
 """A pull request from opening to a green re-run: real measurements, and a GitHub that remembers."""
 
+import pytest
+
 from ci_perf.model.comparison import Comparison
 from ci_perf.model.run import Run
 from ci_perf.system import files
@@ -7,6 +9,7 @@ from tests.integration.actions.stage import PULL, RESULTS
 from tests.projects import SLOW
 
 
+@pytest.mark.story
 def test_a_slower_pull_request_is_told_accepted_and_then_green(stage):
     stage.git.commit(product_py=SLOW)
     event = stage.pull_request()

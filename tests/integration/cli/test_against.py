@@ -54,6 +54,7 @@ def checked(git, *more):
     return done, {row["workload"]: row for row in rows if row.get("metric") == "step_time_s"}
 
 
+@pytest.mark.story
 def test_a_slower_product_is_proven_to_be_slower(slower):
     repository, done, rows = slower
 

@@ -46,6 +46,7 @@ def checked(git, *options, command=(sys.executable, "program.py"), **environment
     return done, {row.get("metric", "numerics"): row for row in rows}
 
 
+@pytest.mark.story
 def test_a_slower_command_is_proven_without_suite_and_baseline(repository, tmp_path):
     """Each side imports its own package, also where an editable install names that of the head.
 

@@ -193,6 +193,7 @@ def test_launches_of_tests_are_forked_and_no_record_covers_them(slower):
     assert run["programs"] == []
 
 
+@pytest.mark.story
 def test_one_test_is_checked_without_any_suite(repository):
     write_pace(repository, 0.003)
 
