@@ -372,7 +372,7 @@ def _expand(
                     description=describe(file),
                     parameters=parameters,
                     protocol=protocol,
-                    launch=entry.launch,
+                    launch="command" if file == _COMMAND_FILE else entry.launch,
                     world_size=launch_numbers.world_size(parameters),
                     inputs=tuple(sorted({*suite_file.inputs, *entry.inputs})),
                     own_statistic="statistic" in merged,

@@ -410,6 +410,7 @@ def _baseline(run: Run, workload: Measured, history: tuple[RecordedSession, ...]
         items_per_step=workload.items_per_step,
         item_unit=workload.item_unit,
         statistic=workload.protocol.statistic,
+        threads=workload.describe_threads(),
         machine=run.environment.hard,
         sessions=history,
     )

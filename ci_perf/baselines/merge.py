@@ -29,6 +29,7 @@ _FIXED = (
     "items_per_step",
     "item_unit",
     "statistic",
+    "threads",
 )
 _NEXT = "next: keep one side (git checkout --ours or --theirs), measure what is merged, accept it"
 _DRIVER = "ci-perf"

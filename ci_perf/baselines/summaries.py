@@ -85,6 +85,7 @@ def subject(baseline: Baseline) -> Subject:
         items_per_step=baseline.items_per_step,
         item_unit=baseline.item_unit,
         statistic=baseline.statistic,
+        threads=baseline.threads,
         machine=baseline.machine,
         sessions=tuple(
             SessionNumbers(

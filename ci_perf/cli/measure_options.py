@@ -63,6 +63,7 @@ _PLANNING = ("suite", "workloads", "baselines", "device")
 CHECKING = (
     "wait_s",
     "processes",
+    "threads",
     "against",
     "budget_s",
     "add",
@@ -86,6 +87,8 @@ def option(name: str, **other: Any) -> Callable[[_Command], _Command]:  # noqa: 
         said["callback"] = _reader(options.read_count)
     elif reads == "path":
         said["type"] = click.Path(path_type=Path)
+    elif reads == "threads":
+        said["callback"] = _reader(options.read_threads)
     elif reads == "processes":
         said["type"] = click.IntRange(1, MOST_PROCESSES)
     return click.option(flag, default=default, **said)

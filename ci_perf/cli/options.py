@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeVar, get_args
 
 import click
 
-from ci_perf.model.suite import FailOn
+from ci_perf.model.suite import MOST_THREADS, FailOn
 from ci_perf.report.accept_help import USUAL_ARTIFACT
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -120,6 +120,17 @@ def read_count(text: str | None, option: str) -> int | Literal["unknown"] | None
             f"expected a number from 0 on, or unknown, found {text!r}", param_hint=option
         )
     return int(text)
+
+
+def read_threads(text: str | None, option: str) -> int | Literal["own"] | None:
+    """Return a number of threads, or "own". Raises BadParameter."""
+    if text is None or text == "own":
+        return None if text is None else "own"
+    if text.isascii() and text.isdigit() and 1 <= int(text) <= MOST_THREADS:
+        return int(text)
+    raise click.BadParameter(
+        f"expected a number from 1 to {MOST_THREADS}, or own, found {text!r}", param_hint=option
+    )
 
 
 def read_duration(text: str | None, option: str) -> float | None:

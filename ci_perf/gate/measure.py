@@ -4,7 +4,7 @@ import contextlib
 import dataclasses
 import math
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -19,9 +19,8 @@ from ci_perf.gate.traces import describe_traces, list_sides, prepare_folder
 from ci_perf.judging.earlier_checks import Before, Offered
 from ci_perf.launch import side_paths
 from ci_perf.launch.run_task import Launcher
-from ci_perf.model.base import Scalar
 from ci_perf.model.run import Checks, Run
-from ci_perf.model.suite import Plan
+from ci_perf.model.suite import MOST_THREADS, OWN, Plan
 from ci_perf.program.tree_sources import FolderTree
 from ci_perf.same_program.records import BaseSide, RecordCache, Records
 from ci_perf.session import Listener
@@ -62,14 +61,12 @@ def plan(options: MeasureOptions, *, has_tests: bool = False) -> Plan:
     check_device(options.device)
     _check_numbers(options)
     runners.check(options.runner)
-    processes = options.processes
-    protocol: Mapping[str, Scalar] = {} if processes is None else {"processes": processes}
     made = suites.plan(
         options.workloads,
         options.suite,
         selection=options.select,
         root=options.root,
-        protocol=protocol,
+        protocol=options.protocol,
     )
     if not has_tests:
         collecting.refuse_tests(made)
@@ -173,6 +170,11 @@ def _check_numbers(options: MeasureOptions) -> None:
             f"--processes: expected a number from 1 to {MOST_PROCESSES}, found "
             f"{options.processes!r}"
         )
+    if options.threads not in [None, OWN, *range(1, MOST_THREADS + 1)]:
+        raise UsageError(
+            f"--threads: expected a number from 1 to {MOST_THREADS}, or {OWN}, found "
+            f"{options.threads!r}"
+        )
     seconds: dict[str, object] = {
         "--wait": options.wait_s or 0.0,
         "--budget": options.budget_s,
@@ -210,7 +212,7 @@ def open_launcher(
         if options.against is not None:
             has_setup = bool(plan.setup.command)
             base = worktree.base_of(Path(plan.root), options.against, has_setup=has_setup)
-            checkout = with_plan(stack.enter_context(base), plan, options.workloads)
+            checkout = with_plan(stack.enter_context(base), plan, options)
         launcher = runners.launcher(
             options.runner,
             plan,
@@ -223,7 +225,7 @@ def open_launcher(
         yield ending, checkout, stack.enter_context(launcher)
 
 
-def with_plan(checkout: Checkout, plan: Plan, workloads: Path) -> Checkout:
+def with_plan(checkout: Checkout, plan: Plan, options: MeasureOptions) -> Checkout:
     """Return the base with what its own suite.toml says, or why that cannot be read."""
     root, home = Path(plan.root), checkout.head_top
     if path := _find_path_inside(plan, root, home):
@@ -232,7 +234,7 @@ def with_plan(checkout: Checkout, plan: Plan, workloads: Path) -> Checkout:
             "both run the head's files"
         )
     try:
-        before = _find_base_plan(plan, workloads, checkout)
+        before = _find_base_plan(plan, options, checkout)
         if path := _find_path_inside(before, checkout.root, home):
             raise UsageError(f"command, setup: {path!r} leads into the head's checkout")
     except CiPerfError as error:
@@ -259,17 +261,22 @@ def _find_path_inside(plan: Plan, root: Path, home: Path) -> str:
     return next(filter(None, inside), "")
 
 
-def _find_base_plan(plan: Plan, workloads: Path, checkout: Checkout) -> Plan:
+def _find_base_plan(plan: Plan, options: MeasureOptions, checkout: Checkout) -> Plan:
     """Return the suite as the base has it; without workloads where it has none.
 
     Raises CiPerfError.
     """
-    folder = commit_suite.folder_below(Path(plan.root), plan.suite, workloads)
+    folder = commit_suite.folder_below(Path(plan.root), plan.suite, options.workloads)
     if folder is None:
         return plan
     if commit_suite.has_suite(FolderTree(checkout.root), folder):
         with contextlib.suppress(UsageError):  # the head has added the suite to the file
-            return suites.plan(checkout.root / folder, plan.suite, root=checkout.root)
+            return suites.plan(
+                checkout.root / folder,
+                plan.suite,
+                root=checkout.root,
+                protocol=options.protocol,
+            )
     return msgspec.structs.replace(plan, workloads=())
 
 

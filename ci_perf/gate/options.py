@@ -7,7 +7,9 @@ from typing import Any, Literal
 from ci_perf import suite as suites
 from ci_perf.gate.commit_suite import RepositoryFolders
 from ci_perf.gate.runners import Runner
+from ci_perf.model.base import Scalar
 from ci_perf.model.run import Run
+from ci_perf.model.suite import Threads
 
 # Of a pull request: "unknown" where nothing tells, None where there is none.
 ChecksBefore = int | Literal["unknown"] | None
@@ -52,6 +54,15 @@ class MeasureOptions(RepositoryFolders):
         "--processes",
         "Fresh processes per workload. By default as suite.toml says, with --against at most 3.",
         reads="processes",
+    )
+    threads: Threads | None = option(
+        None,
+        "--threads",
+        "Threads of OpenMP, MKL and torch in each process. own: as the environment says, like "
+        "that of a command by default. A workload, or a test of pytest, has 1.",
+        reads="threads",
+        metavar="N|own",
+        show_default="as suite.toml says",
     )
     wait_s: float | None = option(
         None,
@@ -124,6 +135,12 @@ class MeasureOptions(RepositoryFolders):
         """Choose the suite where none is named. Raises UsageError and InvalidFileError."""
         chosen = suites.choose(Path(self.root, self.workloads), self.suite)
         object.__setattr__(self, "suite", chosen)
+
+    @property
+    def protocol(self) -> dict[str, Scalar]:
+        """The settings of the protocol that these options replace."""
+        asked: dict[str, Scalar | None] = {"processes": self.processes, "threads": self.threads}
+        return {name: value for name, value in asked.items() if value is not None}
 
     @property
     def lock_timeout_s(self) -> float:

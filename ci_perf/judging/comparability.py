@@ -9,7 +9,7 @@ import msgspec
 from ci_perf.model.comparison import Code, Difference, Numerics, Verdict
 from ci_perf.model.environment import Software, with_memory_of
 from ci_perf.model.process import Fingerprint
-from ci_perf.model.suite import Limit, Tiers
+from ci_perf.model.suite import OWN, Limit, Tiers
 from ci_perf.model.summary import Subject
 
 NONE = "none"
@@ -31,6 +31,9 @@ def obstacles(base: Subject, head: Subject, tiers: Tiers) -> str:
         return f"other software (a hard fact in suite.toml): {_spell(promoted)}"
     if parameters := _different(base.parameters, head.parameters):
         return f"other parameters: {_spell(parameters)}"
+    # Older baselines do not say it; those of a command were made with one thread.
+    if (base.threads or head.threads.startswith(OWN)) and base.threads != head.threads:
+        return f"other threads: {base.threads or 'not recorded'} → {head.threads}"
     # Of twice the work a step may well take twice as long.
     steps = [{name: getattr(side, name) for name in _STEP} for side in (base, head)]
     if step := _different(*steps):

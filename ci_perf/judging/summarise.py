@@ -55,6 +55,7 @@ def _subject(measured: Run, workload: Measured, session: NodeSession) -> Subject
         items_per_step=workload.items_per_step,
         item_unit=workload.item_unit,
         statistic=workload.protocol.statistic,
+        threads=workload.describe_threads(),
         machine=measured.environment.hard,
         sessions=(
             SessionNumbers(

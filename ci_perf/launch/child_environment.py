@@ -1,6 +1,7 @@
 """The environment of a child process: ours without credentials, and with fixed settings.
 
-The settings that are made inside the child are in measuring/knobs.py.
+A program that nobody wrote for us keeps the settings of its user. The settings that are made inside
+the child are in measuring/knobs.py.
 """
 
 import os
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from ci_perf.model.suite import Protocol
+from ci_perf.model.suite import OWN, THREAD_VARIABLES, PlannedWorkload, Threads
 
 # Credentials, and files by which a step talks to its CI: the measured code gets none of them.
 WITHHELD = (
@@ -30,6 +31,10 @@ WITHHELD = (
 # Where compiled code of a workload is kept.
 CACHES = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
 
+# Two names of one setting. torch 2.13 has its CUDA part read the older one first, and the part that
+# all devices share the newer one.
+_ALLOCATOR = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")
+
 # The folder of this package, and the one in which it is found.
 PACKAGE = Path(__file__).resolve().parents[1]
 _PACKAGES = PACKAGE.parent
@@ -38,37 +43,43 @@ _PACKAGES = PACKAGE.parent
 _DEPENDENCIES = Path(msgspec.__file__).parents[1].resolve()
 
 
-def build_child_environment(ours: Mapping[str, str], threads: int) -> dict[str, str]:
-    """Return the environment of every child of ours."""
-    kept = {name: value for name, value in ours.items() if name not in WITHHELD}
+def build_child_environment(ours: Mapping[str, str], threads: Threads) -> dict[str, str]:
+    """Return the environment of a child that runs our own code, or a function of a user."""
     return {
-        **kept,
+        **build_environment_as_it_is(ours, threads),
         "HF_HUB_OFFLINE": "1",
-        "MKL_NUM_THREADS": str(threads),
-        "OMP_NUM_THREADS": str(threads),
-        "PYTHONHASHSEED": "0",
-        "PYTHONUNBUFFERED": "1",
         "TOKENIZERS_PARALLELISM": "false",
     }
 
 
+def build_environment_as_it_is(ours: Mapping[str, str], threads: Threads) -> dict[str, str]:
+    """Return the environment of a program that nobody wrote for us: a command, or a test.
+
+    docs/commands.md has a reason for each difference.
+    """
+    kept = {name: value for name, value in ours.items() if name not in WITHHELD}
+    fixed = {} if threads == OWN else dict.fromkeys(THREAD_VARIABLES, str(threads))
+    return {**kept, **fixed, "PYTHONHASHSEED": "0", "PYTHONUNBUFFERED": "1"}
+
+
 def build_task_environment(
-    ours: Mapping[str, str], protocol: Protocol, cache: Path
+    ours: Mapping[str, str], workload: PlannedWorkload, cache: Path
 ) -> dict[str, str]:
     """Return the environment of a measured process, which keeps compiled code below `cache`."""
+    protocol = workload.protocol
+    is_ours = workload.launch in {"process", "torchrun"}
+    build = build_child_environment if is_ours else build_environment_as_it_is
+    allocator = {} if protocol.allocator == OWN else dict.fromkeys(_ALLOCATOR, protocol.allocator)
     return {
-        **build_child_environment(ours, protocol.threads),
-        # Two names of one setting. torch 2.13 has its CUDA part read the older one first, and the
-        # part that all devices share the newer one.
-        "PYTORCH_ALLOC_CONF": protocol.allocator,
-        "PYTORCH_CUDA_ALLOC_CONF": protocol.allocator,
+        **build(ours, protocol.threads),
+        **allocator,
         # Also holds what AOTAutograd keeps. Kernels of a user's own are compiled by Triton alone.
         "TORCHINDUCTOR_CACHE_DIR": str(cache / "inductor"),
         "TRITON_CACHE_DIR": str(cache / "triton"),
     }
 
 
-def apart_from(root: Path, ours: Mapping[str, str], threads: int) -> dict[str, str]:
+def apart_from(root: Path, ours: Mapping[str, str], threads: Threads) -> dict[str, str]:
     """Return the environment of a child that must import nothing of the repository in `root`.
 
     PYTHONPATH may lead there. What else it holds stays (clusters provide torch that way), the

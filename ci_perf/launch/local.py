@@ -25,7 +25,7 @@ from ci_perf.launch.exit_status import KillCount
 from ci_perf.launch.fork_servers import ForkServer
 from ci_perf.launch.run_task import Finished, Launcher
 from ci_perf.launch.turn_scheduler import Slot
-from ci_perf.model.suite import Protocol
+from ci_perf.model.suite import OWN, Protocol
 from ci_perf.model.task import (
     FORK_SERVER,
     GPU_STATES,
@@ -124,15 +124,13 @@ class LocalLauncher(Launcher):
         interrupted: Interrupted = never,
     ) -> Ended:
         """See Launcher."""
-        processors = len(os.sched_getaffinity(0))  # nothing is measured meanwhile
         with scratch.folder() as folder:
             return child.run(
                 ["/bin/sh", "-c", command],
                 cwd=str(root),
                 environment={
-                    **child_environment.build_child_environment(
-                        side_paths.build_side_environment(self._environment, root, self._home),
-                        processors,
+                    **child_environment.build_environment_as_it_is(
+                        side_paths.build_side_environment(self._environment, root, self._home), OWN
                     ),
                     **variables,
                 },
@@ -178,7 +176,7 @@ class LocalLauncher(Launcher):
                 _python(FORK_SERVER, folder),
                 cwd=task.root,
                 environment=child_environment.build_task_environment(
-                    self._build_side(task.root), protocol, caches / cache_name(task)
+                    self._build_side(task.root), task.workload, caches / cache_name(task)
                 ),
                 cookie=scratch.cookie_of_launch(folder.path),
                 timeout_s=protocol.timeout_s,
@@ -211,7 +209,7 @@ class LocalLauncher(Launcher):
         # Compiled code of a workload on one side.
         caches = folder.path if self._caches is None else self._caches
         environment = child_environment.build_task_environment(
-            self._build_side(task.root), protocol, caches / cache_name(task)
+            self._build_side(task.root), task.workload, caches / cache_name(task)
         )
         count = self._kill_count()
         server = self._forking.get(_server_key(task))

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
 from ci_perf.model.base import Scalar
-from ci_perf.model.suite import Protocol
+from ci_perf.model.suite import OWN, Protocol
 
 # Variables that decide how many threads there are, or which kernels run.
 _VARIABLES = (
@@ -97,7 +97,8 @@ def fix_libraries(protocol: Protocol) -> None:
         numpy.random.seed(protocol.seed % 2**32)
     if torch := sys.modules.get("torch"):
         torch.manual_seed(protocol.seed)
-        torch.set_num_threads(protocol.threads)
+        if protocol.threads != OWN:
+            torch.set_num_threads(protocol.threads)
         # It tries kernels out and may take another one in the next process.
         torch.backends.cudnn.benchmark = False
         torch.backends.cudnn.allow_tf32 = False

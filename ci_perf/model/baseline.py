@@ -61,7 +61,8 @@ class Baseline(Struct, tag_field="type", tag="baseline", frozen=True, kw_only=Tr
     """One file under baselines/MACHINE/SUITE/.
 
     ``headline`` repeats the centre of each judged metric in its current epoch, for the reviewer of
-    a diff; it must agree with the sessions, oldest first, from which it follows.
+    a diff; it must agree with the sessions, oldest first, from which it follows. ``threads`` are
+    those of `Measured`, empty in older files.
     """
 
     headline: Numbers
@@ -72,6 +73,7 @@ class Baseline(Struct, tag_field="type", tag="baseline", frozen=True, kw_only=Tr
     items_per_step: Items
     item_unit: Name
     statistic: Statistic
+    threads: Text = ""
     machine: Machine
     sessions: Annotated[
         tuple[RecordedSession, ...], msgspec.Meta(min_length=1, max_length=MAX_SESSIONS)

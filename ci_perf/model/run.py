@@ -23,7 +23,7 @@ from ci_perf.model.environment import Environment, Software
 from ci_perf.model.explanation import ProfiledPairs
 from ci_perf.model.process import Exhausted, Phase, Process
 from ci_perf.model.program import Program, RelativePath, SameProgram, Touched
-from ci_perf.model.suite import Launch, Protocol
+from ci_perf.model.suite import OWN, THREAD_VARIABLES, Launch, Protocol
 from ci_perf.model.validity import Canary, Validity
 
 # Of one workload in one run; judging/policy.py has the looks at them.
@@ -71,6 +71,20 @@ class Measured(Struct, frozen=True, kw_only=True):
     precision: Text
     knobs: dict[Key, Scalar]
     processes: Annotated[tuple[Process, ...], msgspec.Meta(min_length=1)]
+
+    def describe_threads(self) -> str:
+        """Say how many threads its libraries may start; empty where that is not known.
+
+        A setting of "own" is the environment's: its variables, and as many threads as CPUs.
+        """
+        if self.protocol.threads != OWN:
+            return str(self.protocol.threads)
+        ranges = [part.split("-") for part in str(self.knobs.get("cpus", "")).split(",") if part]
+        if not ranges:
+            return ""
+        count = sum(int(each[-1]) - int(each[0]) + 1 for each in ranges)
+        said = [f"{name}={self.knobs[name]}" for name in THREAD_VARIABLES if name in self.knobs]
+        return f"{OWN} ({', '.join([f'CPUs={count}', *said])})"
 
 
 class Failed(Struct, frozen=True, kw_only=True):

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 import msgspec
 
@@ -33,9 +33,15 @@ Relative = Annotated[float, msgspec.Meta(ge=0, le=LARGEST_LIMIT)]
 # A share of the baseline (0.02, "2 %"), a size in the metric's unit ("8 MiB"), or both: the larger
 # one applies.
 LimitValue = float | str | tuple[float | str, float | str]
-# How a workload is started: one process, one per rank by torchrun, or one that is forked from a
-# process that has imported and prepared the workload file.
-Launch = Literal["process", "torchrun", "fork"]
+# How a workload is started: one process, one per rank by torchrun, one that is forked from another
+# that has imported and prepared the workload file, or one that runs a command.
+Launch = Literal["process", "torchrun", "fork", "command"]
+# A setting of the environment that stays as the user has it.
+OWN: Final = "own"
+# By which the libraries of a process learn how many threads they may start.
+THREAD_VARIABLES = ("MKL_NUM_THREADS", "OMP_NUM_THREADS")
+MOST_THREADS = 1024
+Threads = Annotated[int, msgspec.Meta(ge=1, le=MOST_THREADS)] | Literal["own"]
 # Where a suite belongs, unless --device says otherwise: "auto" is the first GPU, or the CPU.
 SuiteDevice = Literal["auto", "cpu", "cuda"]
 # A pattern of paths below the root of the repository: "data/**/*.json".
@@ -162,7 +168,8 @@ class Protocol(Struct, frozen=True, kw_only=True):
 
     processes: AtLeastOne = 5
     timeout_s: PositiveSeconds = 600.0
-    threads: Annotated[int, msgspec.Meta(ge=1, le=1024)] = 1
+    # "own": as the environment says, like that of a command by default.
+    threads: Threads = 1
     seed: Count = 0
     warmup_min_steps: AtLeastOne = 3
     warmup_min_s: Seconds = 0.5
@@ -186,7 +193,7 @@ class Protocol(Struct, frozen=True, kw_only=True):
     fingerprint_steps: Count = 3
     # Readings of the GPU per second, by a process beside ours. 0 turns it off: no evidence then.
     monitor_hz: Annotated[float, msgspec.Meta(ge=0, le=50)] = 5.0
-    # What PYTORCH_CUDA_ALLOC_CONF would say, fixed so that two machines agree.
+    # What PYTORCH_CUDA_ALLOC_CONF would say, fixed so that two machines agree; or "own".
     allocator: Annotated[str, msgspec.Meta(max_length=200)] = "expandable_segments:False"
     # Address space of a process (RLIMIT_AS); 0 for no limit of ours.
     memory_limit_bytes: Bytes = 0
@@ -201,8 +208,10 @@ class Protocol(Struct, frozen=True, kw_only=True):
             )
 
 
-# A run of a command is a step: nothing warms up, and a few of them are a launch.
+# A run of a command is a step: nothing warms up, and a few of them are a launch. It runs as it is.
 COMMAND_PROTOCOL: dict[str, Scalar] = {
+    "threads": OWN,
+    "allocator": OWN,
     "timeout_s": 3600.0,
     "block_min_s": 0.0,
     "timed_min_blocks": 1,
@@ -402,6 +411,7 @@ class CommandEntry(Struct, frozen=True, kw_only=True):
 # A call of microseconds needs no long block, and a launch that is forked costs little: many short
 # ones say more than few long ones. A monitor of its own would cost more than the launch.
 TESTS_PROTOCOL: dict[str, Scalar] = {
+    "allocator": OWN,
     "warmup_min_s": 0.05,
     "block_min_s": 0.005,
     "timed_min_s": 0.1,

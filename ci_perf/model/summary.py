@@ -58,13 +58,17 @@ class PairedNumbers(Struct, frozen=True, kw_only=True):
 
 
 class Subject(Struct, frozen=True, kw_only=True):
-    """One workload on one side; ``sessions`` oldest first."""
+    """One workload on one side; ``sessions`` oldest first.
+
+    ``threads`` is as `run.Measured` describes them; empty where that is not known.
+    """
 
     workload: Name
     parameters: dict[str, Scalar]
     items_per_step: float
     item_unit: Name
     statistic: Statistic
+    threads: Text = ""
     machine: Machine
     sessions: tuple[SessionNumbers, ...]
     paired: PairedNumbers | None = None

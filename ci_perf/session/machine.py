@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from ci_perf.errors import CiPerfError
 from ci_perf.launch.run_task import Launcher
-from ci_perf.model.suite import Plan
+from ci_perf.model.suite import OWN, Plan
 from ci_perf.model.task import MachineDescription, TaskFailure
 from ci_perf.model.validity import Reason
 from ci_perf.session.listener import Listener
@@ -64,9 +64,12 @@ def held(
 
 
 def threads(plan: Plan) -> int:
-    """Return the most threads that any workload uses."""
-    every = (*plan.workloads, *plan.tests)
-    return max((workload.protocol.threads for workload in every), default=1)
+    """Return the most threads that any workload is given; canaries get as many.
+
+    One with those of its environment counts as one thread.
+    """
+    given = (workload.protocol.threads for workload in (*plan.workloads, *plan.tests))
+    return max((count for count in given if count != OWN), default=1)
 
 
 def _user() -> str:

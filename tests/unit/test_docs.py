@@ -21,7 +21,7 @@ from ci_perf.launch import child_environment
 from ci_perf.measuring import distrust
 from ci_perf.model import metrics
 from ci_perf.model.comparison import Code, Verdict
-from ci_perf.model.suite import Protocol
+from ci_perf.model.suite import PlannedWorkload, Protocol
 from tests.runs import CPU
 
 ROOT = Path(__file__).parents[2]
@@ -362,9 +362,11 @@ def test_every_extra_that_the_action_installs_without_hashes_is_named():
 
 
 def test_every_knob_of_a_process_is_named():
-    knobs = child_environment.build_task_environment({}, Protocol(), Path("cache"))
+    workload = PlannedWorkload(
+        id="it", file="it.py", description="", parameters={}, protocol=Protocol()
+    )
 
-    for name in knobs:
+    for name in child_environment.build_task_environment({}, workload, Path("cache")):
         assert f"`{name}`" in text("docs/measuring.md")
 
 

@@ -17,6 +17,7 @@ from ci_perf.model import codec
 @click.argument("workload")
 @measure_options.add_measure_options(
     "wait_s",
+    "threads",
     "budget_s",
     select=False,
     budget_s={"default": 7200.0, "help": "How long all sessions together may take."},

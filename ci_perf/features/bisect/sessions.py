@@ -153,7 +153,7 @@ class BisectSessions:
     def _launched(self, head: Checkout, base: Checkout, judge: PairsJudge) -> Run:
         options = commits.options_of(self._options, head)
         plan = measure.plan(options)
-        of_base = measure.with_plan(base, plan, options.workloads)
+        of_base = measure.with_plan(base, plan, options)
         if of_base.trouble:
             raise CiPerfError(of_base.trouble)
         identity = session.new_identity()

@@ -58,7 +58,7 @@ _FORMS = ("html", "json", "csv", "terminal")
     is_flag=True,
     help="Accept numbers of a very busy machine. With --measure.",
 )
-@measure_options.add_measure_options("wait_s", "processes")
+@measure_options.add_measure_options("wait_s", "processes", "threads")
 def history_command(
     *,
     measuring: dict[str, Any],

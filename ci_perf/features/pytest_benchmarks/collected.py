@@ -61,7 +61,7 @@ def collect_tests(
             [sys.executable, "-P", "-m", _COLLECTOR, str(file), *["--co"] * (not runs), *words],
             cwd=str(root),
             environment={
-                **child_environment.build_child_environment(
+                **child_environment.build_environment_as_it_is(
                     side_paths.build_side_environment(os.environ, root), threads=1
                 ),
                 "PYTHONPATH": path,

@@ -3,14 +3,20 @@ import os
 import pytest
 
 from ci_perf.launch import child_environment
-from ci_perf.model.suite import Protocol
+from ci_perf.model.suite import PlannedWorkload, Protocol
+
+
+def planned(**protocol):
+    return PlannedWorkload(
+        id="it", file="it.py", description="", parameters={}, protocol=Protocol(**protocol)
+    )
 
 
 def test_the_allocator_is_fixed_under_both_of_its_names(tmp_path):
     ours = {"PYTORCH_CUDA_ALLOC_CONF": "backend:cudaMallocAsync"}
 
     environment = child_environment.build_task_environment(
-        ours, Protocol(allocator="max_split_size_mb:64"), tmp_path
+        ours, planned(allocator="max_split_size_mb:64"), tmp_path
     )
 
     assert environment["PYTORCH_CUDA_ALLOC_CONF"] == "max_split_size_mb:64"
@@ -20,7 +26,7 @@ def test_the_allocator_is_fixed_under_both_of_its_names(tmp_path):
 def test_what_the_user_set_reaches_the_child_and_tokens_do_not(tmp_path):
     ours = {"CUDA_VISIBLE_DEVICES": "1", "GITHUB_TOKEN": "t", "OMP_NUM_THREADS": "64"}
 
-    environment = child_environment.build_task_environment(ours, Protocol(threads=2), tmp_path)
+    environment = child_environment.build_task_environment(ours, planned(threads=2), tmp_path)
 
     assert environment["CUDA_VISIBLE_DEVICES"] == "1"
     assert environment["OMP_NUM_THREADS"] == "2"
@@ -29,7 +35,7 @@ def test_what_the_user_set_reaches_the_child_and_tokens_do_not(tmp_path):
 
 @pytest.mark.parametrize("name", ["GH_ENTERPRISE_TOKEN", "GITHUB_ENTERPRISE_TOKEN"])
 def test_tokens_for_a_github_enterprise_server_do_not_reach_the_child(name):
-    assert name not in child_environment.build_child_environment({name: "t"}, threads=1)
+    assert name not in child_environment.build_environment_as_it_is({name: "t"}, 1)
 
 
 def test_what_must_not_import_the_repository_finds_no_way_into_it(tmp_path):

@@ -23,6 +23,7 @@ from ci_perf.launch import Interrupted, child_environment, local, never, run_tas
 from ci_perf.launch.run_task import Finished, Launcher
 from ci_perf.launch.turn_scheduler import Slot
 from ci_perf.model.container import Container, Image
+from ci_perf.model.suite import OWN
 from ci_perf.model.task import (
     GpuStates,
     MachineDescription,
@@ -148,7 +149,7 @@ class ContainerLauncher(Launcher):
             command=("sh", "-c", command),
             mounts=(Mount(source=self._copies[root], target=mounts.WORKSPACE, writable=True),),
             environment={
-                **child_environment.build_child_environment({}, len(os.sched_getaffinity(0))),
+                **child_environment.build_environment_as_it_is({}, OWN),
                 **variables,
             },
             workdir=mounts.WORKSPACE,
@@ -182,7 +183,7 @@ class ContainerLauncher(Launcher):
             mounts=mounts.task_mounts(task, place, folders, child_environment.PACKAGE),
             hidden=self._hidden_folders[place],
             environment=_ours(
-                child_environment.build_task_environment({}, protocol, Path(mounts.CACHE))
+                child_environment.build_task_environment({}, task.workload, Path(mounts.CACHE))
             ),
             workdir=mounts.WORKSPACE,
             gpus=arguments.gpus_of_task(

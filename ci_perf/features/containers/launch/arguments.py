@@ -31,6 +31,7 @@ _ENVIRONMENT = {
     "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
     "HF_DATASETS_OFFLINE": "1",
     "HF_HUB_DISABLE_TELEMETRY": "1",
+    "HF_HUB_OFFLINE": "1",
     "HOME": "/tmp",  # noqa: S108  a file system of its own
     "LC_ALL": "C.UTF-8",
     "LOGNAME": USER,
