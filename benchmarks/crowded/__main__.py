@@ -145,7 +145,7 @@ def main(draws: int) -> int:
             "alarms",
             *SLOWER.values(),
             "+5 % called unchanged",
-            "no loss above",
+            "no slowdown above",
         ]
         print(f"\n| {title}: number, mean of pairs | {' | '.join(columns)} |")
         print("|:--|" + "--:|" * len(columns))

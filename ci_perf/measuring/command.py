@@ -118,7 +118,9 @@ class RepeatedCommand:
             try:
                 code, lines = self._execute(folder, written)
             except OSError as error:
-                raise RuntimeError(f"{shown}: cannot be started: {error.strerror}") from None
+                raise RuntimeError(
+                    f"{shown}: cannot start {self.command[0]!r}: {error.strerror}"
+                ) from None
             if self.server is not None:
                 self.server.check()
             try:

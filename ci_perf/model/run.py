@@ -132,6 +132,10 @@ class Paired(Struct, frozen=True, kw_only=True):
     output: Text = ""
 
 
+# How the reason begins where the base could not be set up.
+SETUP_OF_BASE = "setup of the base"
+
+
 class Interleaved(Struct, frozen=True, kw_only=True):
     """How base and head were launched in turns.
 

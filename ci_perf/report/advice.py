@@ -16,6 +16,7 @@ from ci_perf.model.comparison import (
     severity_of,
 )
 from ci_perf.model.process import NO_RESULT_IN_TIME
+from ci_perf.model.run import SETUP_OF_BASE
 from ci_perf.report import cells, commands, phrases, sentences, table_rows, units
 from ci_perf.report.escape import Command, Sentence, clean
 from ci_perf.report.phrases import Phrase
@@ -25,7 +26,7 @@ Topic = Enum(
     "Topic",
     "FAILED MISSING METRIC_MISSING NUMERICS_CHANGED NUMERICS_VARY REGRESSED BASE_FAILED UNTRUSTED "
     "BUSY_MACHINE PAIRS NOISE ROUNDED RANGES_OVERLAP OTHER_PACKAGES UNPROVEN_PROGRAM STALE NEW "
-    "FIRST_BASELINES NOT_COMPARABLE IMPROVED NO_WORKLOAD",
+    "FIRST_BASELINES SETUP_FAILED NOT_COMPARABLE IMPROVED NO_WORKLOAD",
 )
 # Of what has no numbers: nobody has to look for its sentence.
 URGENT = frozenset({Topic.FAILED, Topic.MISSING, Topic.METRIC_MISSING})
@@ -69,7 +70,7 @@ def list_steps(comparison: Comparison) -> dict[Topic, Phrase]:
         groups[Topic.STALE] = []
     for row in table_rows.worst_first(comparison.rows):
         topic = find_topic(row, comparison)
-        is_moot = row.workload in blamed or (is_outside and topic is not Topic.NEW)
+        is_moot = row.workload in blamed or (is_outside and topic is Topic.IMPROVED)
         if topic is not None and not (topic in _ACCEPTING and is_moot):
             groups.setdefault(topic, []).append(row)
     return {
@@ -142,6 +143,8 @@ def _find_cure(row: Row, comparison: Comparison) -> Topic:
     """Return what would decide a row; the surest and cheapest first."""
     if isinstance(row, Change) and row.note and row.code is not Code.UNTRUSTED:
         return Topic.BASE_FAILED
+    if isinstance(row, Uncompared) and row.note.startswith(SETUP_OF_BASE):
+        return Topic.SETUP_FAILED
     if row.code in _OF_CODE:
         return Topic[row.code.name]
     pairs = row.pairs if isinstance(row, Change) else 0

@@ -60,7 +60,9 @@ def continue_page(comparison: Comparison, *, rows: int, is_folding: bool = True)
     lines = list(steps.values()) or [say("no_action", gates=comparison.gate_changes)]
     lines += notices.list_notices(comparison)
     every = table_rows.list_shown(comparison.rows)
-    seen = [row for row in every if not table_rows.is_quiet(row)][:rows]
+    seen = [row for row in every if not (table_rows.is_quiet(row) or first_numbers.is_shown(row))][
+        :rows
+    ]
     shown, table = len(lines), table_rows.make_table(seen, has_evidence=True)
     if is_folding:
         shown, table = _fit(comparison, lines, seen, urgent=len(advice.URGENT & steps.keys()))
@@ -71,7 +73,11 @@ def continue_page(comparison: Comparison, *, rows: int, is_folding: bool = True)
     if lines[shown:]:
         yield Fold(say("more", number=len(lines) - shown), [Bullets(lines[shown:])])
     if measured_first := first_numbers.from_comparison(comparison, shown=rows):
-        yield Fold(say("first_numbers"), [measured_first], is_open=True)
+        if len(measured_first.rows) <= _MOST_ROWS and not table.rows:
+            yield say("first_numbers")
+            yield measured_first
+        else:
+            yield Fold(say("first_numbers"), [measured_first], is_open=True)
     why: list[Block] = []
     for explain in map(hooks.load, hooks.find_targets("section")):
         why += explain(comparison.rows, most=rows // 3)

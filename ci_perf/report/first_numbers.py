@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from ci_perf.judging import metric_values, summarise
 from ci_perf.model import metrics
-from ci_perf.model.comparison import Comparison, Uncompared, Verdict, is_of_workload
+from ci_perf.model.comparison import Comparison, Row, Uncompared, Verdict, is_of_workload
 from ci_perf.model.run import Run
 from ci_perf.model.summary import Numbers
 from ci_perf.report import units
@@ -23,13 +23,18 @@ def from_comparison(comparison: Comparison, *, shown: int) -> Table | None:
     """Show at most `shown` workloads that are new; `None` where none is."""
     profiles = {profile.workload: profile for profile in comparison.profiles}
     measured: list[_Measured] = []
-    for row in (row for row in comparison.rows if isinstance(row, Uncompared)):
-        is_new = row.verdict is Verdict.NEW and not row.note
-        if is_new and is_of_workload(row) and row.head:
+    for row in comparison.rows:
+        if isinstance(row, Uncompared) and is_shown(row):
             profile = profiles.get(row.workload)
             items, unit = (profile.items_per_step, profile.item_unit) if profile else (0.0, "")
             measured.append((row.workload, row.head, items, unit))
     return _table(measured[:shown]) if measured else None
+
+
+def is_shown(row: Row) -> bool:
+    """Whether the table has the numbers of a row: a workload that is new, and has some."""
+    is_new = row.verdict is Verdict.NEW and is_of_workload(row)
+    return is_new and isinstance(row, Uncompared) and bool(row.head) and not row.note
 
 
 def from_run(run: Run) -> Table:
@@ -44,7 +49,7 @@ def from_run(run: Run) -> Table:
 
 def _table(measured: Iterable[_Measured]) -> Table:
     every = list(measured)
-    known = [m for m in _TITLES if any(m.name in numbers for _, numbers, _, _ in every)]
+    known = [m for m in _TITLES if any(numbers.get(m.name) for _, numbers, _, _ in every)]
     return Table(
         ("workload", "step time", "throughput", *(_TITLES[metric] for metric in known)),
         [
@@ -54,7 +59,7 @@ def _table(measured: Iterable[_Measured]) -> Table:
                 units.throughput(items, numbers[metrics.STEP_TIME.name], unit) or units.NOTHING,
                 *(
                     units.value(numbers[metric.name], metric.unit)
-                    if metric.name in numbers
+                    if numbers.get(metric.name)  # no FLOPs is nothing to show
                     else units.NOTHING
                     for metric in known
                 ),

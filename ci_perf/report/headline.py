@@ -1,5 +1,6 @@
 """The first line of a report: pass, fail or no answer, with what and how much; and its scope."""
 
+import math
 from collections.abc import Iterable
 from enum import Enum
 
@@ -12,6 +13,7 @@ from ci_perf.model.comparison import (
     Row,
     Severity,
     Uncompared,
+    Verdict,
     is_of_workload,
     severity_of,
 )
@@ -22,6 +24,7 @@ from ci_perf.report import (
     gate_words,
     phrases,
     provenance,
+    remarks,
     table_rows,
 )
 from ci_perf.report.advice import Topic
@@ -45,6 +48,8 @@ class RowFinding(Enum):
     WORSE = "worse"
     MISSING = "missing"
     LIKELY_SLOWER = "likely slower"
+    LIKELY_MORE_MEMORY = "likely more memory"
+    LIKELY_WORSE = "likely worse"
     MACHINE_MOVED = "the machine changed its speed, no verdict on"
     LOOKS_WORSE = "looks worse, not proven"
     SUSPECTED = "suspected from its history alone"
@@ -52,7 +57,8 @@ class RowFinding(Enum):
     REQUIRED = "required, and undecided"
     INCONCLUSIVE = "inconclusive"
     DISTURBED = "disturbed by the machine"
-    NOT_COMPARABLE = "not comparable with the baseline"
+    SETUP_FAILED = "the setup of the base failed, not compared"
+    NOT_COMPARABLE = "not comparable with the base"
     FIRST = "first baselines, nothing to compare with"
     NEW = "no baseline yet"
     WITHOUT_BASE = "no baseline, and the base could not be launched"
@@ -65,6 +71,7 @@ _EVERY = list(RowFinding)
 _UNTIL_MISSING = _EVERY[: _EVERY.index(RowFinding.MISSING) + 1]
 _OPEN = _EVERY[len(_UNTIL_MISSING) : _EVERY.index(RowFinding.FASTER)]
 _UNPROVEN = _OPEN[: _OPEN.index(RowFinding.DISTURBED)]
+_UNDECIDED = frozenset({Verdict.INCONCLUSIVE, Verdict.LIKELY_SLOWER})
 _BROKEN = [RowFinding.OUT_OF_MEMORY, RowFinding.DOES_NOT_RUN, RowFinding.MISSING]
 # What a loss and a gain of a unit are called; of all other units, as of `None`.
 _DIRECTIONS: dict[Unit | None, tuple[RowFinding, RowFinding]] = {
@@ -136,6 +143,7 @@ def summarise(comparison: Comparison) -> Phrase:
         if finding is RowFinding.MISSING and word is HeadlineWord.PASS and not has_lost:
             proven = " proven" if any(findings[each] for each in _UNPROVEN) else ""
             parts.append((Words(f"no regression{proven}"),))
+            parts += _name_bound(comparison.rows)
     job = "green" if comparison.exit_code == ExitCode.OK else "red"
     return (
         Words(f"{icon} {word.value} ({job} job){warning}: "),
@@ -143,6 +151,22 @@ def summarise(comparison: Comparison) -> Phrase:
             parts or [say("notes_below", rows=comparison.rows)], most=99, between="; "
         ),
     )
+
+
+def _name_bound(rows: Iterable[Row]) -> list[Phrase]:
+    """Say which slowdown a pass excludes, by the worst time that gates and has no answer."""
+    bounds = [
+        (row.interval.high - 1 if row.interval else math.inf, row)
+        for row in rows
+        if isinstance(row, Change) and row.gate and row.verdict in _UNDECIDED
+        if row.code is not Code.UNTRUSTED and phrases.unit(row.metric) in phrases.OF_TIME
+    ]
+    if not bounds:
+        return []
+    excluded, worst = max(bounds, key=lambda bound: bound[0])
+    name = (worst.workload,) if worst.metric == phrases.STEP_TIME else phrases.title_row(worst)
+    bound = remarks.describe_excluded(worst) or Words("any slowdown is possible")
+    return [] if excluded <= 0 else [(bound, Words(" on "), *name)]
 
 
 def tell_scope(comparison: Comparison) -> Phrase:
@@ -200,7 +224,7 @@ def _find_doubt(row: Row, topic: Topic | None) -> RowFinding | None:
     """Find what is said of a row without an answer, which needs advice on `topic`."""
     is_likely = severity_of(row) is Severity.LIKELY_SLOWER
     if is_likely and not signs.is_by_history_alone(row):
-        return RowFinding.LIKELY_SLOWER
+        return RowFinding(phrases.name_severity(row))
     if topic is Topic.BUSY_MACHINE:
         return RowFinding.BUSY
     if row.code is Code.MACHINE_MOVED:
@@ -215,6 +239,8 @@ def _find_doubt(row: Row, topic: Topic | None) -> RowFinding | None:
         return None
     if topic is Topic.UNTRUSTED:
         return RowFinding.DISTURBED
+    if topic is Topic.SETUP_FAILED:
+        return RowFinding.SETUP_FAILED
     if topic is Topic.NOT_COMPARABLE:
         return RowFinding.NOT_COMPARABLE
     return RowFinding.REQUIRED if signs.lacks_answer(row) else RowFinding.INCONCLUSIVE

@@ -15,7 +15,7 @@ from ci_perf.model.comparison import (
     Severity,
     severity_of,
 )
-from ci_perf.model.metrics import Better
+from ci_perf.model.metrics import Better, Unit
 from ci_perf.report import units
 from ci_perf.report.escape import (
     MAX_SENTENCE_CHARS,
@@ -33,6 +33,7 @@ Phrase = tuple[str, ...]
 MAX_NAMED = 5
 STEP_TIME = metrics.STEP_TIME.name
 NUMERICS = Words("numerics")
+OF_TIME = frozenset({Unit.SECOND, Unit.PER_SECOND, Unit.ITEM_PER_SECOND})
 
 
 # How a row of each severity looks: its mark, and its style on a terminal.
@@ -71,7 +72,25 @@ def render_moved(name: str, ratio: float) -> Words:
     return units.percent(ratio - 1)
 
 
-def unit(name: str) -> metrics.Unit | None:
+def name_worsening(name: str) -> Words:
+    """Name a change for the worse of a metric in the word of its unit."""
+    known = metrics.find_metric(name)
+    if known is None or known.unit in OF_TIME:
+        return Words("slowdown")
+    return Words("drop" if known.better is Better.HIGHER else "growth")
+
+
+def name_severity(row: Row) -> str:
+    """Name the severity of a row; what is likely, in the word of its unit."""
+    if severity_of(row) is not Severity.LIKELY_SLOWER:
+        return severity_of(row).value
+    of_row = unit(metric(row))
+    if of_row in OF_TIME:
+        return "likely slower"
+    return "likely more memory" if of_row is Unit.BYTE else "likely worse"
+
+
+def unit(name: str) -> Unit | None:
     """Look up the unit of a metric; `None` for one that this version does not know."""
     known = metrics.find_metric(name)
     return known.unit if known else None
@@ -79,9 +98,10 @@ def unit(name: str) -> metrics.Unit | None:
 
 def tally(rows: Iterable[Row]) -> Words:
     """Count rows by severity, each with its mark."""
-    counted = Counter(map(severity_of, rows))
-    known = [each for each in Severity if counted[each]]
-    return Words(" · ".join(f"{MARKS[each][0]} {counted[each]:,} {each.value}" for each in known))
+    counted = Counter((severity_of(row), name_severity(row)) for row in rows)
+    known = sorted(counted, key=lambda each: each[0].rank)
+    parts = (f"{MARKS[each][0]} {counted[each, name]:,} {name}" for each, name in known)
+    return Words(" · ".join(parts))
 
 
 def names(rows: Iterable[Row]) -> list[str]:

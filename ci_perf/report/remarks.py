@@ -40,7 +40,7 @@ def _list_parts(row: Numerics | Change) -> Iterator[str]:
         yield describe_excluded(row)
     is_unchanged_time = row.metric == phrases.STEP_TIME and row.verdict is Verdict.UNCHANGED
     if is_unchanged_time and row.item_unit == "run" and (excluded := describe_excluded(row)):
-        yield f"{excluded} of the whole command; a step of it may have lost more"
+        yield f"{excluded} of the whole command; a step of it may be slower by more"
     yield from _explain_verdict(row)
     yield from _name_signs(row)
     if row.own_file:
@@ -66,9 +66,13 @@ def _explain_verdict(row: Change) -> Iterator[str]:
 
 
 def describe_excluded(row: Change) -> Words:
-    """Say which losses the interval of a row excludes; empty where it excludes none."""
+    """Say how much worse a row is not, by its interval; empty where that excludes nothing."""
     loss = row.interval.high - 1 if row.interval is not None else math.inf
-    return Words("") if loss > _LARGEST_EXCLUDED else write("excluded", loss=loss)
+    return (
+        Words("")
+        if loss > _LARGEST_EXCLUDED
+        else write("excluded", loss=loss, word=phrases.name_worsening(row.metric))
+    )
 
 
 def _name_signs(row: Change) -> Iterator[str]:

@@ -386,7 +386,8 @@ def run_setup(
     if ended.timed_out or ended.code != 0:
         raise CiPerfError(
             f"setup of the {side} in {root}: expected `{command}` to end with code 0 within "
-            f"{timeout_s:g} s, found {_setup_outcome(ended)}; it is `setup` in suite.toml",
+            f"{timeout_s:g} s, found {_setup_outcome(ended)}; it is `--setup`, or `setup` in "
+            "suite.toml",
             output=ended.tail,
         )
     if before and before != _packages(launcher, interrupted):

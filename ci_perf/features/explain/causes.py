@@ -26,6 +26,7 @@ from ci_perf.features.explain.launches import (
     is_equal,
 )
 from ci_perf.judging.signs import SLOWED, is_by_history_alone
+from ci_perf.model import metrics
 from ci_perf.model.comparison import Change, Comparison, Row, Verdict
 from ci_perf.model.environment import GpuMachine
 from ci_perf.model.explanation import (
@@ -40,6 +41,7 @@ from ci_perf.model.explanation import (
     OperatorUse,
     ProfiledPairs,
 )
+from ci_perf.model.metrics import Unit
 from ci_perf.model.summary import Summary
 
 # The rows that are explained: losses come first.
@@ -132,21 +134,25 @@ def attach_explanations(
     for workload, ranks in moved.items():
         *_, index = min(ranks)
         row = rows[index]
+        is_memory = isinstance(row, Change) and metrics.metric_of(row.metric).unit is Unit.BYTE
         explanation = explain(
             sides[workload],
             is_gain=row.verdict is Verdict.IMPROVED,
             on_device=workload in on_device,
+            is_time=not is_memory,
         )
         explained[index] = msgspec.structs.replace(row, explanation=explanation)
     return explained
 
 
-def explain(profiled: ProfiledPairs, *, is_gain: bool, on_device: bool = False) -> Explanation:
+def explain(
+    profiled: ProfiledPairs, *, is_gain: bool, on_device: bool = False, is_time: bool = True
+) -> Explanation:
     """Name what the head does differently, the likeliest causes first.
 
     What differs in one function is one cause. `is_gain` tells in which direction the row has moved:
     what adds most to a step comes first, or what saves most. `on_device` tells whether operators
-    run on a GPU.
+    run on a GPU. What only times show is left out where not `is_time`.
     """
     pairs, trouble = find_comparable(profiled)
     if trouble:
@@ -157,7 +163,7 @@ def explain(profiled: ProfiledPairs, *, is_gain: bool, on_device: bool = False) 
         differences[each.key[0]].append(each)
     exact = dict(_find_exact(sides, differences, sign))
     measured: list[Cause] = []
-    if len(pairs) >= FEWEST_PAIRS:
+    if is_time and len(pairs) >= FEWEST_PAIRS:
         changed = {each.key for of_place in differences.values() for each in of_place}
         measured += _find_slower(sides, changed, exact.keys(), sign)
     moved = _find_only_moved(differences)
@@ -173,7 +179,7 @@ def explain(profiled: ProfiledPairs, *, is_gain: bool, on_device: bool = False) 
         further=max(0, len(others) - MOST_OTHERS),
         pairs=len(pairs),
         varying=len(sides.varying),
-        limits=None if is_gain else limits.find_growth(pairs),
+        limits=limits.find_growth(pairs) if is_time and not is_gain else None,
         traces=tuple(filter(None, (pairs[0].base.trace_file, pairs[0].head.trace_file))),
     )
 

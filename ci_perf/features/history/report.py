@@ -15,7 +15,7 @@ from ci_perf.model import metrics
 from ci_perf.model.commit import Commit
 from ci_perf.report import units
 from ci_perf.report.escape import Link, Sentence, Words
-from ci_perf.report.phrases import Phrase, metric_title
+from ci_perf.report.phrases import Phrase, metric_title, name_worsening
 from ci_perf.report.tables import Page, Table
 
 _DATE = len("2026-11-21")
@@ -232,7 +232,7 @@ def _rows(members: Iterable[WorkloadHistory]) -> Iterator[list[str | Phrase]]:
                 Words(f"{len(each.sessions):,}"),
                 units.value(line.centre, metrics.metric_of(line.metric).unit),
                 units.NOTHING if line.spread is None else Words(f"{100 * line.spread:.2f} %"),
-                _excludes(line.excludes),
+                _excludes(line),
                 _trend(line),
             ]
 
@@ -243,6 +243,8 @@ def _trend(line: MetricTimeline) -> Words:
     return Words(units.percent(line.trend - 1) + (", drifted" if line.has_drifted else ""))
 
 
-def _excludes(loss: float | None) -> Words:
-    """Say which losses a check excludes where all of its pairs are taken."""
-    return units.NOTHING if loss is None else Words(f"a loss above {units.round_up(loss)}")
+def _excludes(line: MetricTimeline) -> Words:
+    """Say which change for the worse a check excludes where all of its pairs are taken."""
+    if line.excludes is None:
+        return units.NOTHING
+    return Words(f"a {name_worsening(line.metric)} above {units.round_up(line.excludes)}")

@@ -8,7 +8,8 @@ import pytest
 from ci_perf.errors import InvalidFileError
 from ci_perf.features.explain import causes, report
 from ci_perf.features.explain.limits import find_growth, find_limits
-from ci_perf.model import codec
+from ci_perf.model import codec, metrics
+from ci_perf.model.comparison import Change, Verdict
 from ci_perf.model.explanation import (
     DeviceIdle,
     DeviceTimes,
@@ -19,6 +20,7 @@ from ci_perf.model.explanation import (
     ProfiledPair,
     StepProfile,
 )
+from tests.comparisons import a_change
 from tests.step_profiles import a_function, a_use, both
 
 
@@ -255,6 +257,22 @@ def test_an_explanation_says_what_grew_and_names_the_traces():
     assert reasons(loss.limits) == ["data"]
     assert loss.traces == ("w.base.pt.trace.json.gz", "w.head.pt.trace.json.gz")
     assert gain.limits is None
+
+
+def test_growth_of_memory_is_explained_by_nothing_that_only_times_show():
+    base, head = (
+        msgspec.structs.replace(side, step_s=1.0) for side in (STARVED[0].base, STARVED[0].head)
+    )
+
+    def limits_of(metric):
+        row = a_change(verdict=Verdict.REGRESSED, metric=metric)
+        starved = both(base, head, workload="mlp", pairs=3)
+        (explained,) = causes.attach_explanations([row], [starved], on_device=["mlp"])
+        assert isinstance(explained, Change)
+        return explained.explanation and explained.explanation.limits
+
+    assert limits_of(metrics.STEP_TIME) is not None
+    assert limits_of(metrics.HOST_RSS_PEAK) is None
 
 
 @pytest.mark.parametrize("count", [1, 3])

@@ -125,10 +125,10 @@ def test_what_is_missing_is_said_first():
     assert "No change points: ruptures" in shown
 
 
-def test_a_team_sees_which_loss_its_gate_excludes():
+def test_a_team_sees_which_slowdown_its_gate_excludes():
     shown = terminal(a_branch_history(a_workload_history(*steps(4, moved_at=(2,)))))
 
-    assert "a loss above 1.8 %" in shown
+    assert "a slowdown above 1.8 %" in shown
 
 
 def test_a_metric_that_never_changed_is_only_counted():

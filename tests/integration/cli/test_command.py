@@ -84,7 +84,10 @@ def test_a_command_that_stayed_as_it_was_is_green(repository):
     ("command", "said"),
     [
         ((sys.executable, "-c", "import sys; print('why'); sys.exit(4)"), "exit code 0, found 4"),
-        (("no-such-program",), "no-such-program: cannot be started: No such file"),
+        (
+            ("no-such program", "--now"),
+            "'no-such program' --now: cannot start 'no-such program': No such file",
+        ),
         ((sys.executable, "-c", "print('iter 0: time 1ms')"), "more than 2 lines with"),
     ],
 )

@@ -6,11 +6,12 @@ import pytest
 
 from ci_perf.measuring import distrust
 from ci_perf.model import metrics
+from ci_perf.model.base import COMMAND_SUITE
 from ci_perf.model.comparison import Interval, Signs, Verdict
 from ci_perf.model.process import Exhausted
-from ci_perf.model.run import Source
+from ci_perf.model.run import SETUP_OF_BASE, Source
 from ci_perf.model.validity import Status, validity_of
-from ci_perf.report import advice, remarks
+from ci_perf.report import advice, first_numbers, headline, markdown, phrases, remarks
 from ci_perf.report.advice import Topic
 from ci_perf.report.escape import Command
 from tests.comparisons import (
@@ -24,6 +25,7 @@ from tests.comparisons import (
     an_uncompared,
 )
 from tests.runs import a_reason
+from tests.unit.report import shapes
 from tests.unit.report.parts import a_cleared, an_undecided
 
 OUT_OF_BUDGET = {"interleaved": an_interleaved(stopped="budget")}
@@ -187,18 +189,18 @@ def test_every_cure_of_too_little_memory_is_named(kind, cures):
 @pytest.mark.parametrize(
     ("interval", "said"),
     [
-        (Interval(low=0.97, high=1.0823), "no loss above 8.3 %"),
-        (Interval(low=0.97, high=11.0), "no loss above 1,000 %"),
-        (Interval(low=0.9, high=0.995), "no loss"),
+        (Interval(low=0.97, high=1.0823), "no slowdown above 8.3 %"),
+        (Interval(low=0.97, high=11.0), "no slowdown above 1,000 %"),
+        (Interval(low=0.9, high=0.995), "no slowdown"),
         (Interval(low=0.0, high=1e40), ""),
         (None, ""),
     ],
 )
 @pytest.mark.parametrize("code", ["spread", "too_few_pairs", "base_failed", "other_packages"])
-def test_a_row_without_an_answer_says_first_which_loss_it_excludes(interval, said, code):
+def test_a_row_without_an_answer_says_first_which_slowdown_it_excludes(interval, said, code):
     first, *_ = remarks.describe(an_undecided(code=code, interval=interval)).split("; ")
 
-    assert first == said if said else "no loss" not in first
+    assert first == said if said else "no slowdown" not in first
 
 
 @pytest.mark.parametrize(
@@ -216,12 +218,14 @@ def test_an_unchanged_time_says_that_its_workload_computes_more(metric, ratio, i
     assert said is is_said
 
 
-def test_an_unchanged_command_says_how_small_a_loss_it_would_have_seen():
+def test_an_unchanged_command_says_how_small_a_slowdown_it_would_have_seen():
     row = a_change(ratio=1.02, item_unit="run", interval=Interval(low=1.01, high=1.034))
 
     said = remarks.describe(row)
 
-    assert said == "no loss above 3.4 % of the whole command; a step of it may have lost more"
+    assert (
+        said == "no slowdown above 3.4 % of the whole command; a step of it may be slower by more"
+    )
 
 
 # --- samples of another tool
@@ -295,3 +299,42 @@ def test_the_first_of_several_reasons_names_its_workload():
     (step,) = steps(*rows)
 
     assert "a, b (a: boom a)" in step
+
+
+@pytest.mark.parametrize("suite", ["smoke", COMMAND_SUITE])
+def test_a_failed_setup_of_the_base_is_named_with_what_to_do(suite):
+    note = f"{SETUP_OF_BASE} in /base: expected `make` to end with code 0 within 9 s, found code 2"
+    row = an_uncompared("a", Verdict.INCONCLUSIVE, note, code="not_comparable")
+    comparison = a_comparison(row, suite=suite)
+
+    (said,) = advice.list_steps(comparison).values()
+    assert "The setup of the base failed" in phrases.plain(said)
+    assert "expected `make`" in phrases.plain(said)
+    assert "Repair it" in phrases.plain(said)
+    assert "the setup of the base failed, not compared: a" in phrases.plain(
+        headline.summarise(comparison)
+    )
+
+
+def test_what_was_measured_for_the_first_time_is_told_once_above_the_fold():
+    above = markdown.render(shapes.all_new()).partition("All 2 rows")[0]
+
+    assert above.count("12.3 ms") == 2
+    assert above.count("`bert` |") == 1
+
+
+def test_a_workload_without_flops_shows_none():
+    numbers = {"step_time_s": 0.1, "flops": 0.0}
+    table = first_numbers.from_comparison(
+        a_comparison(an_uncompared("a", Verdict.NEW, head=numbers)), shown=5
+    )
+
+    assert table is not None
+    assert "FLOPs of a step" not in table.heading
+
+
+def test_growth_of_memory_is_never_called_slower():
+    row = a_change(verdict=Verdict.LIKELY_SLOWER, metric=metrics.HOST_RSS_PEAK, code="spread")
+
+    assert phrases.tally([row]).endswith("1 likely more memory")
+    assert "slower" not in markdown.render(a_comparison(row)).partition("Change [interval]")[0]

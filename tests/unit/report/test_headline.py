@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from ci_perf.model import metrics
-from ci_perf.model.comparison import Signs, Verdict
+from ci_perf.model.comparison import Interval, Signs, Verdict
 from ci_perf.model.process import NO_RESULT_IN_TIME
 from ci_perf.model.validity import Status, validity_of
 from ci_perf.report import headline, remarks
@@ -39,6 +39,9 @@ def a_new(workload, note=""):
 
 LATE = an_uncompared("a", Verdict.FAILED, f"{NO_RESULT_IN_TIME} of 300 s")
 SCALING = {"metric": metrics.SCALING_EFFICIENCY, "base": 0.9, "head": 0.72}
+MEMORY = {"metric": metrics.HOST_RSS_PEAK, "code": "spread"}
+ENERGY = {"metric": metrics.ENERGY, "code": "spread"}
+GAIN = Interval(low=0.9, high=0.99)
 CPU = {"metric": metrics.STEP_CPU}
 A_GAIN = open_row("c", 0.8, code="history_alone")
 LACK = "no baseline yet"
@@ -63,9 +66,26 @@ def case(line, *rows, **more):
             *(a_loss(f"w{i}", 1.1 + i / 10) for i in range(5)),
         ),
         case(
-            f"{PASS}no regression proven; suspected from its history alone: b +1.8 %; "
-            "inconclusive: a +1.0 %, d +1.0 %",
+            f"{PASS}no regression proven; no slowdown above 2.8 % on b; "
+            "suspected from its history alone: b +1.8 %; inconclusive: a +1.0 %, d +1.0 %",
             *(open_row("a"), likely("b", 1.018), A_GAIN, open_row("d", signs=EQUAL)),
+        ),
+        case(
+            f"{PASS}no regression proven; any slowdown is possible on a; inconclusive: a +1.0 %, "
+            "b +1.0 %",
+            *(open_row("a", interval=None), open_row("b")),
+        ),
+        case(
+            f"{PASS}no regression proven; inconclusive: a {MINUS}2.0 %, b peak host memory +1.0 %",
+            *(open_row("b", **MEMORY), open_row("a", 0.98, interval=GAIN)),
+        ),
+        case(
+            f"{OPEN}likely more memory: a peak host memory +30.0 %; "
+            "likely worse: b energy per item +4.0 %",
+            *(
+                likely("a", 1.3, **MEMORY),
+                likely("b", 1.04, **ENERGY),
+            ),
         ),
         case(
             f"{OPEN}looks worse, not proven: c +8.0 %; required, and undecided: a +0.4 %",
