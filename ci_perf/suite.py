@@ -174,6 +174,7 @@ def plan(
         python_path=suite_file.python_path,
         container=suite_file.container,
         workloads=tuple(w for w, _ in planned if is_selected(w.id, selection)),
+        commands=bool(spec.commands),
         tests=tests,
     )
     # What could not be written must be refused now, not when everything has been measured.

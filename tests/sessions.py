@@ -45,7 +45,7 @@ class Launches(OneAfterTheOther):
         self._answers = answers
         self._device = device
 
-    def describe(self, _device, _threads, _devices, _interrupted=None):
+    def describe(self, *_, **__):
         return MachineDescription(
             device=self._device, locks=(), gpus=(), environment=an_environment()
         )
@@ -242,7 +242,7 @@ class Answers(OneAfterTheOther):
         self._evidence = evidence
         self._environment = msgspec.structs.replace(an_environment(), image=image)
 
-    def describe(self, _device, _threads, devices, _interrupted=None):
+    def describe(self, _device, _threads, devices, *_, **__):
         self.asked.append(f"describe {devices}")
         return MachineDescription(
             device=self._device, locks=(), gpus=self._gpus, environment=self._environment

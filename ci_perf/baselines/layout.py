@@ -60,10 +60,13 @@ def path(root: Path, machine: Machine, suite: str, workload: str) -> Path:
 def machine_key(machine: Machine) -> str:
     """Name the class of this machine: "nvidia-h200", "cpu-amd-epyc-2-cores".
 
+    That of commands beside a GPU is "cpu-amd-epyc-2-cores-nvidia-h200".
+
     A name, not an identity: the file carries all hard facts, and those are compared.
     """
     if isinstance(machine, CpuMachine):
-        return f"cpu-{_slug(machine.cpu_model)}-{machine.logical_cores}-cores"
+        gpus = f"-{_slug(machine.gpus)}" if machine.gpus else ""
+        return f"cpu-{_slug(machine.cpu_model)}-{machine.logical_cores}-cores{gpus}"
     count = f"-x{machine.gpu_count}" if machine.gpu_count > 1 else ""
     mig = "-mig" if machine.mig and "mig" not in machine.gpu_model.lower() else ""
     return _slug(machine.gpu_model) + count + mig

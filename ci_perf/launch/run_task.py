@@ -151,17 +151,23 @@ class Launcher(ABC):
         return ()
 
     def describe(
-        self, device: str, threads: int, devices: int, interrupted: Interrupted = never
+        self,
+        device: str,
+        threads: int,
+        devices: int,
+        interrupted: Interrupted = never,
+        *,
+        commands: bool = False,
     ) -> MachineDescription | TaskFailure:
         """Describe the machine on which tasks will run; "auto" picks the device.
 
-        `devices` is the largest number of devices that any task will need.
+        `devices` is the largest number of devices that any task will need; `commands` may use any.
         """
         try:
             self._sweep()
         except (OSError, CiPerfError) as error:
             return not_started(error)
-        words = (device, str(threads), str(devices))
+        words = (device, str(threads), str(devices), "commands" if commands else "")
         what = "describing the machine"
         return self._run_module(MACHINE, words, MachineDescription, what, interrupted)
 

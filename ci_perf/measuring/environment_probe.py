@@ -1,7 +1,7 @@
 """Describe this machine, as far as it can change a number. Run in a child: it may import torch.
 
-`python -P -m ci_perf.measuring.environment_probe FOLDER PARENT DEVICE THREADS DEVICES`; task.py
-names the files in FOLDER, PARENT is the id of the process that waits for them.
+`python -P -m ci_perf.measuring.environment_probe FOLDER PARENT DEVICE THREADS DEVICES COMMANDS`;
+task.py names the files in FOLDER, PARENT is the id of the process that waits for them.
 """
 
 import contextlib
@@ -12,12 +12,13 @@ import platform
 import re
 import runpy
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from ci_perf.measuring import knobs, user_code
+from ci_perf.measuring import knobs, user_code, visible_gpus
 from ci_perf.model import task
 from ci_perf.model.environment import (
     CpuMachine,
@@ -37,8 +38,6 @@ _ORIGIN = re.compile(r"/direct_url\.json,")
 # PEP 610, as pip writes it.
 _DIRECT_URL = re.compile(r'"editable": *true')
 _EDITABLE = re.compile(r"^__editable__|\.pth,")
-# NVML's word for a GPU that is divided into MIG instances.
-_MIG_ENABLED = 1
 
 
 class DeviceError(Exception):
@@ -73,12 +72,17 @@ def _cpu_build() -> SimpleNamespace | None:
 
 
 def describe(
-    device: str, threads: int, devices: int = 1, *, load: Callable[[], Any] = _torch
+    device: str,
+    threads: int,
+    devices: int = 1,
+    *,
+    commands: bool = False,
+    load: Callable[[], Any] = _torch,
 ) -> MachineDescription:
     """Resolve "auto" and describe the machine. Raises DeviceError.
 
     `devices` GPUs are meant, from `device` on; it says nothing about a CPU, which ranks share.
-    `load` returns the module torch, or `None` without it.
+    `commands` may use every GPU that they see. `load` returns the module torch, or `None`.
     """
     torch = load()
     device = _resolve(device, devices, torch)
@@ -94,8 +98,14 @@ def describe(
         # Without a UUID, which containers would agree on, by its number.
         locks = uuids if len(uuids) == devices else tuple(n.replace(":", "-") for n in names)
     else:
-        hard = CpuMachine(cpu_model=linux.cpu_model(), logical_cores=os.cpu_count() or 0)
-        locks = ("cpu",)
+        seen = _find_visible(torch) if commands else []
+        times = sorted(Counter(model for model, _ in seen).items())
+        hard = CpuMachine(
+            cpu_model=linux.cpu_model(),
+            logical_cores=os.cpu_count() or 0,
+            gpus=", ".join(f"{name} x{count}" if count > 1 else name for name, count in times),
+        )
+        locks = ("cpu", *(uuid for _, uuid in seen))
     return MachineDescription(
         device=device,
         locks=locks,
@@ -105,6 +115,28 @@ def describe(
         ),
         variables={name: digest(os.fsencode(value)) for name, value in os.environ.items()},
     )
+
+
+def _find_visible(torch: Any) -> list[tuple[str, str]]:  # noqa: ANN401
+    """Return the GPUs that a command may use, as model and lock: by NVML, else by torch.
+
+    Raises DeviceError: it is not sure which.
+    """
+    gpus = None
+    with contextlib.suppress(Exception):  # whatever a driver or its Python module fails by
+        import pynvml
+
+        gpus = visible_gpus.list_gpus(pynvml)
+    if gpus is not None:
+        try:
+            return [(gpu.model, gpu.uuid) for gpu in visible_gpus.choose(gpus, os.environ)]
+        except ValueError as error:
+            raise DeviceError(str(error)) from None
+    if torch is None or not torch.cuda.is_available():
+        return []
+    names = (f"cuda:{number}" for number in range(torch.cuda.device_count()))
+    known = map(torch.cuda.get_device_properties, names)
+    return [(gpu.name, _identity(gpu)[1] or f"cuda-{n}") for n, gpu in enumerate(known)]
 
 
 def _resolve(device: str, devices: int, torch: Any) -> str:  # noqa: ANN401
@@ -186,29 +218,14 @@ def _ask_nvml(library: Any, uuid: str) -> tuple[bool, str]:  # noqa: ANN401  the
         library.nvmlDeviceGetHandleByUUID(f"MIG-{uuid}")
         return True, f"MIG-{uuid}"
     whole = library.nvmlDeviceGetHandleByUUID(f"GPU-{uuid}")
-    if not _is_divided(library, whole):
+    if not visible_gpus.is_divided(library, whole):
         return False, f"GPU-{uuid}"
-    # CUDA computes in an instance of a GPU that is divided, and never in the whole.
-    instances = list(_instances(library, whole))
+    parts = visible_gpus.list_instances(library, whole)
+    instances = [str(library.nvmlDeviceGetUUID(part)) for part in parts]
     names = tuple(filter(None, os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")))
     named = [instance for instance in instances if instance.startswith(names)]
     likely = named or instances
     return True, likely[0] if len(likely) == 1 else f"GPU-{uuid}"
-
-
-def _is_divided(library: Any, whole: Any) -> bool:  # noqa: ANN401
-    try:
-        return bool(library.nvmlDeviceGetMigMode(whole)[0] == _MIG_ENABLED)
-    except library.NVMLError_NotSupported:
-        return False
-
-
-def _instances(library: Any, whole: Any) -> Iterator[str]:  # noqa: ANN401
-    """Yield the UUIDs of the instances that this process may see."""
-    for index in range(library.nvmlDeviceGetMaxMigDeviceCount(whole)):
-        with contextlib.suppress(library.NVMLError_NotFound):
-            instance = library.nvmlDeviceGetMigDeviceHandleByIndex(whole, index)
-            yield str(library.nvmlDeviceGetUUID(instance))
 
 
 def _software(torch: Any, threads: int) -> Software:  # noqa: ANN401
@@ -280,10 +297,10 @@ def _note_environment() -> Noted:
     )
 
 
-def main(folder: Path, device: str, threads: int, devices: int) -> None:
+def main(folder: Path, device: str, threads: int, devices: int, *, commands: bool) -> None:
     """Write the description, or the reason why there is none."""
     try:
-        files.write(folder / task.RESULT, describe(device, threads, devices))
+        files.write(folder / task.RESULT, describe(device, threads, devices, commands=commands))
     except DeviceError as error:
         failure = TaskFailure(phase=Phase.LAUNCH, reason=str(error))
         files.write(folder / task.FAILURE, failure)
@@ -291,5 +308,6 @@ def main(folder: Path, device: str, threads: int, devices: int) -> None:
 
 if __name__ == "__main__":
     linux.end_with_parent(int(sys.argv[2]))
-    main(Path(sys.argv[1]), sys.argv[3], int(sys.argv[4]), int(sys.argv[5]))
+    where, _, name, threads, devices, commands = sys.argv[1:]
+    main(Path(where), name, int(threads), int(devices), commands=commands == "commands")
     knobs.end_process(0)

@@ -7,11 +7,17 @@ from ci_perf.model.container import Image
 from ci_perf.model.program import DigestOrEmpty
 
 
-class CpuMachine(Struct, tag_field="device", tag="cpu", frozen=True, kw_only=True):
-    """The hard tier of a run on the CPU: any difference makes two runs incomparable."""
+class CpuMachine(
+    Struct, tag_field="device", tag="cpu", frozen=True, kw_only=True, omit_defaults=True
+):
+    """The hard tier of a run on the CPU: any difference makes two runs incomparable.
+
+    ``gpus`` are the models that the commands of a suite may use ("NVIDIA H200 x2").
+    """
 
     cpu_model: Text
     logical_cores: Count
+    gpus: Text = ""
 
 
 class GpuMachine(Struct, tag_field="device", tag="cuda", frozen=True, kw_only=True):

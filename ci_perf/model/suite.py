@@ -506,7 +506,8 @@ class PlannedWorkload(Struct, frozen=True, kw_only=True):
 class Plan(Struct, frozen=True, kw_only=True):
     """What one session will measure. ``selection`` is empty when the whole suite is meant.
 
-    ``tests`` are to be collected once the checkout is ready: a workload for each of them.
+    ``commands`` says that the suite has some, selected or not: they may use any GPU. ``tests`` are
+    to be collected once the checkout is ready: a workload for each of them.
     """
 
     suite: SuiteName
@@ -521,6 +522,7 @@ class Plan(Struct, frozen=True, kw_only=True):
     python_path: tuple[Text, ...] = ()
     container: Container = Container()
     workloads: tuple[PlannedWorkload, ...]
+    commands: bool = False
     tests: tuple[PlannedWorkload, ...] = ()
 
 

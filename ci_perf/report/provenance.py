@@ -27,7 +27,8 @@ def machine(known: Machine | None) -> str:
     if isinstance(known, GpuMachine):
         count = f"{known.gpu_count} × " if known.gpu_count != 1 else ""  # noqa: RUF001
         return f"{count}{clean(known.gpu_model)}{' (MIG)' if known.mig else ''}"
-    return f"{clean(known.cpu_model)}, {known.logical_cores} cores"
+    gpus = f", {clean(known.gpus)}" if known.gpus else ""
+    return f"{clean(known.cpu_model)}, {known.logical_cores} cores{gpus}"
 
 
 def commit(source: Source) -> Phrase:

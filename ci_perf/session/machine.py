@@ -33,7 +33,9 @@ def describe(
     """Describe the machine on which a plan would run. Raises CiPerfError: no such device."""
     widest = max((*plan.workloads, *plan.tests), key=lambda workload: workload.world_size)
     devices = widest.world_size
-    answer = launcher.describe(device, threads(plan), devices, interrupts.have_come)
+    answer = launcher.describe(
+        device, threads(plan), devices, interrupts.have_come, commands=plan.commands
+    )
     if isinstance(answer, TaskFailure):
         whose = f" ({widest.id} needs {devices})" if devices > 1 else ""
         raise CiPerfError(answer.reason + whose, output=answer.output)

@@ -212,11 +212,13 @@ int nvmlSystemGetCudaDriverVersion(int *version) {
     return SUCCESS;
 }
 
+/* Instances are devices of the file, behind the whole GPUs, and are not counted. */
 int nvmlDeviceGetCount_v2(u32 *count) {
     u64 number;
     ANSWER();
     if (!number_of("count", &number)) return NOT_SUPPORTED;
     *count = (u32)number;
+    while (*count && is_instance((void *)(long)*count)) --*count;
     return SUCCESS;
 }
 

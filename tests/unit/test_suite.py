@@ -428,6 +428,15 @@ def test_the_limit_of_an_own_metric_stands_beside_it_and_changes_no_work(folder)
     assert plain.workloads == limited.workloads
 
 
+def test_a_part_of_a_suite_with_commands_is_of_the_machine_of_the_whole(folder):
+    """Commands may use a GPU: their baselines, and those beside them, are of a machine with it."""
+    entry = "[[suites.smoke.workloads]]\nworkload = 'matmul'\n"
+    text = f"suites.smoke.device = 'cpu'\n{entry}"
+
+    assert plan(folder, text + COMMAND, selection=("matmul",)).commands
+    assert not plan(folder, text).commands
+
+
 def test_a_command_is_a_workload_for_each_value_of_its_matrix(folder):
     text = f"suites.smoke.device = 'cpu'\n{COMMAND}matrix = {{rate = [1, 4]}}"
 

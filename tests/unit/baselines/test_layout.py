@@ -126,6 +126,10 @@ def a_gpu(model, *, count=1, mig=False):
         ),
         (CpuMachine(cpu_model="", logical_cores=1), "cpu-unknown-1-cores"),
         (CpuMachine(cpu_model="x" * 300, logical_cores=1), f"cpu-{'x' * 80}-1-cores"),
+        (
+            msgspec.structs.replace(CPU, gpus="NVIDIA H200 x2, NVIDIA L4"),
+            "cpu-amd-epyc-2-cores-nvidia-h200-x2-nvidia-l4",
+        ),
         (a_gpu("NVIDIA H200"), "nvidia-h200"),
         (a_gpu("NVIDIA A100-SXM4-80GB", count=4), "nvidia-a100-sxm4-80gb-x4"),
         (a_gpu("NVIDIA H200", count=2), "nvidia-h200-x2"),

@@ -51,7 +51,7 @@ def described_in_child(tmp_path):
             file.write_text(text)
         command = [sys.executable, "-P", "-m", environment_probe.__name__, tmp_path]
         subprocess.run(
-            [*command, str(os.getpid()), device, "1", "1"],
+            [*command, str(os.getpid()), device, "1", "1", ""],
             env={**os.environ, "PYTHONPATH": str(tmp_path / "packages")},
             check=True,
         )
@@ -174,6 +174,23 @@ def test_a_machine_without_gpus_is_a_cpu_however_many_ranks_share_it(torch):
 
     assert isinstance(found.environment.hard, CpuMachine)
     assert (found.device, found.locks, found.gpus) == ("cpu", ("cpu",), ())
+
+
+@pytest.mark.parametrize(
+    ("torch", "gpus", "locks"),
+    [
+        (None, "", ()),
+        (a_torch(), "", ()),
+        (a_torch(H200, H200, H100), f"{H100}, {H200} x2", tuple(f"GPU-1234-{n}" for n in range(3))),
+        (a_torch(H200, uuids=False), H200, ("cuda-0",)),
+    ],
+)
+def test_without_nvml_torch_names_the_gpus_of_commands(torch, gpus, locks):
+    found = environment_probe.describe("cpu", 1, commands=True, load=lambda: torch)
+
+    assert isinstance(found.environment.hard, CpuMachine)
+    assert found.environment.hard.gpus == gpus
+    assert (found.device, found.locks, found.gpus) == ("cpu", ("cpu", *locks), ())
 
 
 @pytest.mark.parametrize(

@@ -44,3 +44,16 @@ def test_another_kind_of_gpu_is_another_machine(other):
 def test_a_cpu_is_the_same_by_all_of_its_facts():
     assert is_same(CPU, CPU)
     assert not is_same(CPU, msgspec.structs.replace(CPU, logical_cores=4))
+
+
+def test_commands_beside_another_gpu_are_of_another_machine():
+    beside = msgspec.structs.replace(CPU, gpus="NVIDIA H200")
+
+    assert not is_same(CPU, beside)
+    assert not is_same(beside, msgspec.structs.replace(CPU, gpus="NVIDIA L4"))
+
+
+def test_a_machine_without_gpus_is_written_as_ever():
+    text = msgspec.json.encode(CPU).decode()
+
+    assert text == '{"device":"cpu","cpu_model":"AMD EPYC","logical_cores":2}'

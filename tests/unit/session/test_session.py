@@ -76,7 +76,7 @@ def test_a_process_gets_as_many_gpus_as_its_ranks_need(measure):
 
 def test_too_few_gpus_are_told_with_the_workload_that_needs_them(measure):
     class OneGpu(Answers):
-        def describe(self, *_):
+        def describe(self, *_, **__):
             return TaskFailure(phase=Phase.LAUNCH, reason="expected 2 GPUs, found 1")
 
     with pytest.raises(CiPerfError, match=r"expected 2 GPUs, found 1 \(ddp needs 2\)"):

@@ -113,10 +113,16 @@ class ContainerLauncher(Launcher):
         return tuple(_note_images(head, base) for base in others if base.config != head.config)
 
     def describe(
-        self, device: str, threads: int, devices: int, interrupted: Interrupted = never
+        self,
+        device: str,
+        threads: int,
+        devices: int,
+        interrupted: Interrupted = never,
+        *,
+        commands: bool = False,
     ) -> MachineDescription | TaskFailure:
         """See Launcher."""
-        machine = super().describe(device, threads, devices, interrupted)
+        machine = super().describe(device, threads, devices, interrupted, commands=commands)
         return machine if isinstance(machine, TaskFailure) else self._on_this_host(machine)
 
     def look(
