@@ -27,7 +27,7 @@ _STEP = re.compile(r"\.([A-Za-z0-9_]+)|\[(\d+)\]|(\[\.\.\.\])")
 _PLAIN = re.compile(r"[A-Za-z0-9_.=+-]+")
 
 
-class _TwiceError(Exception):
+class TwiceError(ValueError):
     """A key stands twice in one object."""
 
 
@@ -46,9 +46,9 @@ def decode(text: str | bytes, kind: type[T], *, name: str) -> T:
         _check_version(msgspec.json.decode(text, type=_Header).schema_version, name)
         document = msgspec.json.decode(text, type=kind)
         # 0.3 s for 10 MB. As a float, since Python reads no number of thousands of digits.
-        json.loads(text, object_pairs_hook=_check_once, parse_int=float)
-    except _TwiceError as error:
-        raise InvalidFileError(f"{name}: expected each key once, found {error} twice") from None
+        json.loads(text, object_pairs_hook=build_object, parse_int=float)
+    except TwiceError as error:
+        raise InvalidFileError(f"{name}: {error}") from None
     except msgspec.ValidationError as error:
         raise InvalidFileError(f"{name}: {_explain(error, _parse_text(text), kind)}") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -118,10 +118,13 @@ def _check_version(version: int, name: str) -> None:
         raise InvalidFileError(msg)
 
 
-def _check_once(pairs: list[tuple[str, object]]) -> None:
+def build_object(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """Return an object of JSON. Raises TwiceError."""
     names = [name for name, _ in pairs]
     if len({*names}) < len(names):
-        raise _TwiceError(repr(next(name for name in names if names.count(name) > 1)))
+        twice = next(name for name in names if names.count(name) > 1)
+        raise TwiceError(f"expected each key once, found {twice!r} twice")
+    return dict(pairs)
 
 
 def _too_deep(name: str) -> str:

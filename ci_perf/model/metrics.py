@@ -1,6 +1,7 @@
 """The metrics that ci-perf knows: unit, direction and what kind of number each is."""
 
 import functools
+import hashlib
 import re
 from collections.abc import Iterable, Mapping
 from enum import Enum
@@ -198,6 +199,9 @@ _OWN: dict[str, tuple[Unit, Kind, Better]] = {
 }
 
 
+# With its kind ("score."), it is a Name, which has at most 200 characters.
+_MOST_CHARS = 194
+_DIGEST_CHARS = 8
 _FOREIGN = re.compile(r"[^A-Za-z0-9_.=+-]")
 _OWN_NAME = re.compile(rf"({'|'.join(_OWN)})\.({NAME})")
 
@@ -208,8 +212,15 @@ def name_own(kind: OwnKind, name: str) -> str:
 
 
 def clean_name(text: str) -> str:
-    """Return the name that a metric has here for a text of any tool: others become `_`."""
-    return _FOREIGN.sub("_", text)
+    """Return the name that a metric has here for a text of any tool: others become `_`.
+
+    A long one, such as a command line, ends in a digest.
+    """
+    name = _FOREIGN.sub("_", text)
+    if len(name) <= _MOST_CHARS:
+        return name
+    end = hashlib.sha256(text.encode(errors="backslashreplace")).hexdigest()[:_DIGEST_CHARS]
+    return f"{name[: _MOST_CHARS - 1 - _DIGEST_CHARS]}-{end}"
 
 
 @functools.lru_cache(maxsize=10_000)
@@ -244,6 +255,9 @@ def check_own(name: str, value: float) -> None:
     if metric is None:
         kinds = ", ".join(OWN_KINDS)
         raise ValueError(f"expected a name like 'time.ttft', of {kinds}, found {name!r}")
+    if len(metric.title) > _MOST_CHARS:
+        found = f"{len(metric.title)} in '{metric.title[:40]}…'"
+        raise ValueError(f"expected a name of at most {_MOST_CHARS} characters, found {found}")
     least = 0 if metric.kind is Kind.COUNT else 1e-12
     if not least <= value <= 1e18:
         expected = "a number above 0, up to 1e18" if least else "a number from 0 to 1e18"

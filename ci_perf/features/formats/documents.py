@@ -9,6 +9,7 @@ from typing import TypeVar
 import msgspec
 
 from ci_perf.measuring.written_numbers import WrittenNumbers
+from ci_perf.model.codec import TwiceError, build_object
 from ci_perf.model.metrics import clean_name
 
 T = TypeVar("T")
@@ -40,7 +41,9 @@ def parse(text: str, kind: type[T]) -> T:
     Each number is a float, also NaN and infinity, which JSON lacks and some tools write.
     """
     try:
-        data = json.loads(text, parse_int=float)
+        data = json.loads(text, parse_int=float, object_pairs_hook=build_object)
+    except TwiceError:
+        raise
     except (ValueError, RecursionError) as error:
         raise ValueError(f"expected JSON, found: {error}") from None
     return convert(data, kind)

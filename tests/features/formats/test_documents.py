@@ -28,6 +28,26 @@ def test_two_benchmarks_of_one_name_are_refused():
         documents.collect([("a[1]", same), ("a(1)", same)])
 
 
+def test_long_names_end_in_a_digest_and_stay_apart():
+    same, name = WrittenNumbers(values=(1.0,)), f"bench --{'x' * 300}"
+    readings = documents.collect([(f"{name} a", same), (f"{name} b", same)])
+
+    first, second = readings
+    assert first != second
+    assert {len(first), len(second)} == {194}
+    assert first.startswith("bench_--xxx")
+    assert list(documents.collect([("y" * 194, same)])) == ["y" * 194]
+
+
+@pytest.mark.parametrize("name", ["json", "vllm", "hyperfine"])
+def test_a_key_that_is_there_twice_is_refused(name, tmp_path):
+    file = tmp_path / "results"
+    file.write_text('{"results": [{"median": 1, "median": 2}]}')
+
+    with pytest.raises(ValueError, match=r"^expected each key once, found 'median' twice"):
+        read(name, file)
+
+
 @pytest.mark.parametrize(
     ("kind", "value", "expected"),
     [
