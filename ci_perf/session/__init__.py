@@ -87,7 +87,7 @@ def measure(
             hard = machine.environment.hard
             plan = plan_screening(plan, against.judge.first_launches(plan, hard))
         session = _Session(
-            everything=SessionRunner(
+            runner=SessionRunner(
                 plan,
                 launcher,
                 listener,
@@ -111,6 +111,7 @@ def measure(
             return session.launch()
         with held(machine, plan, identity, listener, interrupts, timeout_s=lock_timeout_s):
             session.started, session.start = now(), time.monotonic()
+            session.runner.await_quiet()
             return session.launch()
 
 
@@ -122,7 +123,7 @@ _MOVED = frozenset({Verdict.REGRESSED, Verdict.LIKELY_SLOWER, Verdict.IMPROVED})
 class _Session:
     """What is known before anything is launched, and what launches all of the plan."""
 
-    everything: SessionRunner
+    runner: SessionRunner
     identity: str
     source: Source
     against: Against | None
@@ -137,27 +138,27 @@ class _Session:
         Rounds of the head come first, then pairs with the base, then launches that explain. An
         interrupt that comes after the verdict was told ends what explains it, and no more.
         """
+        runner = self.runner
         self._record_base()
-        plan, listener = self.plan_to_launch(), self.everything.listener
-        interrupts = self.everything.interrupts
-        runner = dataclasses.replace(self.everything, plan=plan)
+        runner.narrow(self.plan_to_launch())
+        plan, listener, interrupts = runner.plan, runner.listener, runner.interrupts
         pairs, explaining = None, []
         if self.against:
             pairs = Interleaving(runner, self.against, seed=self.identity)
             explaining = open_explaining(runner, self.against)
         if not plan.workloads:
             # Pairs of no workload: they describe the base that the head is the same as.
-            self._launch_pairs(runner, pairs)
-            return self._run_so_far(runner, pairs)
+            self._launch_pairs(pairs)
+            return self._run_so_far(pairs)
         verdict = None
         try:
             runner.launch_rounds()
             if self.programs:
                 root = Path(plan.root)
                 self.programs.keep(self.identity, plan.workloads, runner.results, root)
-            self._launch_pairs(runner, pairs)
+            self._launch_pairs(pairs)
             interrupts.check()
-            run = self._run_so_far(runner, pairs)
+            run = self._run_so_far(pairs)
             verdict = self.against.judge.verdict(run) if self.against else None
             sides = {}
             if pairs and verdict and explaining:
@@ -174,11 +175,11 @@ class _Session:
             pass
         if interrupts.came:
             runner.reasons.append(distrust.INTERRUPTED)
-        return self._run_so_far(runner, pairs, explaining)
+        return self._run_so_far(pairs, explaining)
 
     def plan_to_launch(self) -> Plan:
         """Return the plan without the workloads that need no launch, as far as is known."""
-        plan = self.everything.plan
+        plan = self.runner.plan
         if self.programs is None:
             return plan
         left = self.programs.select_to_measure(plan.workloads)
@@ -188,7 +189,7 @@ class _Session:
         """Launch the base once of every workload of which no record is known: it makes one."""
         if self.programs is None or self.against is None:
             return
-        runner, unknown = self.everything, self.programs.find_unknown()
+        runner, unknown = self.runner, self.programs.find_unknown()
         for workload in (each for each in runner.plan.workloads if each.id in unknown):
             base = self.against.checkout.find_task(runner.task(workload, 0))
             if base is not None:
@@ -199,25 +200,21 @@ class _Session:
                 return
             self.programs.note_base(workload, base, outcome)
 
-    def _launch_pairs(self, runner: SessionRunner, pairs: Interleaving | None) -> None:
+    def _launch_pairs(self, pairs: Interleaving | None) -> None:
         """Launch base and head in turns, and have each pair judged.
 
         Raises KeyboardInterrupt, and GpuLostError.
         """
         if pairs is None:
             return
-        pairs.begin(self._run_so_far(runner, pairs))
+        pairs.begin(self._run_so_far(pairs))
         while workload := pairs.choose_next():
             pairs.launch(workload)
-            pairs.judge(self._run_so_far(runner, pairs))
+            pairs.judge(self._run_so_far(pairs))
 
-    def _run_so_far(
-        self,
-        runner: SessionRunner,
-        pairs: Interleaving | None,
-        explaining: Iterable[Any] = (),
-    ) -> runs.Run:
+    def _run_so_far(self, pairs: Interleaving | None, explaining: Iterable[Any] = ()) -> runs.Run:
         """Return the run as far as it has come."""
+        runner = self.runner
         run = runs.Run(
             tool=runs.Tool(version=__version__),
             id=self.identity,

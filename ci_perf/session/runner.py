@@ -133,8 +133,13 @@ class SessionRunner:
     def __post_init__(self) -> None:
         root = Path(self.plan.root)
         self._top, self._source_folders = str(git.find_top(root)), sources.folders(root)
-        self._progress = [WorkloadProgress(workload) for workload in self.plan.workloads]
         self._asks_canaries = self.plan.canaries
+        self.narrow(self.plan)
+
+    def narrow(self, plan: Plan) -> None:
+        """Go on with what is left of the plan, before its rounds; what was noted stays."""
+        self.plan = plan
+        self._progress = [WorkloadProgress(workload) for workload in plan.workloads]
 
     def launch_rounds(self) -> None:
         """Launch process 1 of every workload, then process 2 of every workload, and so on.
@@ -145,7 +150,6 @@ class SessionRunner:
         after them. Raises KeyboardInterrupt, and GpuLostError.
         """
         self.reasons += distrust.distrust_image(self.machine.environment.image)
-        self._await_quiet()
         processes = {p.workload.id: p.workload.protocol.processes for p in self._progress}
         self.listener.planned(processes)
         self._ask_canaries("before")
@@ -219,7 +223,7 @@ class SessionRunner:
         ]
         self._asked_s = self.clock()
 
-    def _await_quiet(self) -> None:
+    def await_quiet(self) -> None:
         """Let others finish, for a while; what still speaks against the machine then is noted."""
         is_asked = self.wait_s is not None
         reasons = await_quiet(

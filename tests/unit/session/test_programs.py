@@ -11,13 +11,14 @@ from ci_perf.system import git
 from tests.histories import in_turns, judged, pairs
 from tests.programs import a_program, a_same_program, a_touched
 from tests.repositories import Repository
-from tests.runs import SLOW, a_measured, a_run
+from tests.runs import SLOW, a_gpu_evidence, a_measured, a_run, an_evidence
 from tests.sessions import (
     BOOM,
     Launches,
     Recorder,
     Suspects,
     a_checkout,
+    a_look,
     a_plan_at,
     a_result,
     some_checks,
@@ -119,6 +120,46 @@ def test_the_launches_that_are_timed_make_the_record(sides):
     (program,) = run.programs
     assert (program.workload, program.run, program.conditions) == ("b", run.id, "d" * 16)
     assert records.kept == [("b", "head")]
+
+
+class Watched(Launches):
+    """Launches on a GPU, at which it looks: noted among the turns."""
+
+    def describe(self, *asked, **commands):
+        return msgspec.structs.replace(super().describe(*asked, **commands), gpus=("GPU-a",))
+
+    def look(self, *_asked):
+        self.turns.append("look")
+        return a_look()
+
+
+def test_what_a_launch_that_records_shows_of_the_machine_stays_known(sides):
+    busy = a_result(evidence=an_evidence(cpu_pressure=0.9))
+
+    run = measured(sides, Launches(lambda side, _: busy if side == "base" else None), Records({}))
+
+    assert [(each.code, each.workload) for each in run.validity.reasons] == [
+        ("host_pressure", name) for name in "abc"
+    ]
+
+
+def test_nothing_is_launched_on_a_gpu_that_a_launch_that_records_has_lost(sides):
+    evidence = an_evidence(a_gpu_evidence(lost="GPU is lost"))
+    launches = Launches(lambda *_: msgspec.structs.replace(BOOM, evidence=evidence))
+
+    run = measured(sides, launches, Records({}))
+
+    assert launches.turns == [("base", "a")]
+    assert [reason.code for reason in run.validity.reasons] == ["gpu_lost"]
+    assert {failed.reason for failed in run.failed} == {"not launched: a GPU was lost"}
+
+
+def test_gpus_are_looked_at_after_a_launch_that_records_has_failed(sides):
+    launches = Watched(lambda side, _: BOOM if side == "base" else None, device="cuda:0")
+
+    measured(sides, launches, Records({}), "a")
+
+    assert launches.turns == ["look", ("base", "a"), "look", ("head", "a")]
 
 
 def test_a_base_of_which_no_record_is_known_is_launched_once_before_anything_is_measured(sides):
