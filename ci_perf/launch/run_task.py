@@ -96,9 +96,13 @@ def run(task: Task, run_process: RunProcess) -> Outcome:
         evidence = monitoring.without_partner(evidence)
     memory = result.process.memory
     if memory.below_bytes is None and evidence is not None:
+        below_bytes = evidence.below_bytes
+        if below_bytes is not None and task.workload.launch == "command":
+            # One of the processes below is the largest one of the command, which `Memory` has.
+            below_bytes = max(0, below_bytes - memory.host_rss_peak_bytes)
         memory = msgspec.structs.replace(
             memory,
-            below_bytes=evidence.below_bytes,
+            below_bytes=below_bytes,
             below_by=evidence.below_by,
             below_count=evidence.below_count,
             below_largest_bytes=evidence.below_largest_bytes,

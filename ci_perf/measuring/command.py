@@ -4,6 +4,7 @@ Each step is a program of its own. Its time is that of the whole command by the 
 steps that the command reports itself.
 """
 
+import contextlib
 import functools
 import math
 import os
@@ -12,9 +13,11 @@ import shlex
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO
 
 import msgspec
 
@@ -23,13 +26,16 @@ from ci_perf.measuring.server import Server, find_free_port
 from ci_perf.model.process import WorkerResult
 from ci_perf.model.step_report import REPORT_VARIABLE, StepReport
 from ci_perf.model.suite import parse_metric
-from ci_perf.system import files, linux
+from ci_perf.system import files, limits, linux
 from ci_perf.workload import Context, Workload
 
 # Of what a command prints, where it fails.
 _LAST_LINES = 30
 _OF_ENTRY = {"command", "metric", "skip", "require", "reads", "metrics"}
 _OF_ENTRY |= {"server", "ready", "ready_s"}
+# Of CPU time. A sane pattern reads some hundred megabytes meanwhile.
+_MATCHING_S = 30
+_MOST_CHARS = 2**20
 # What a text of the entry may name, and the file of a run.
 _PLACE = re.compile(r"\{([A-Za-z0-9_-]+)\}")
 _OUTPUT = "{output}"
@@ -91,7 +97,8 @@ class RepeatedCommand:
 
     The step times that it prints count before those that a loop of it reports. What it writes to
     the file "{output}" counts as printed. Without a match of ``require`` in all that, or of the
-    ``server`` that it puts load on, a run counts as failed.
+    ``server`` that it puts load on, a run counts as failed. To find its numbers may take
+    ``matching_s`` of CPU time.
     """
 
     command: list[str]
@@ -100,6 +107,8 @@ class RepeatedCommand:
     require: str = ""
     own: OwnMetrics | None = None
     server: Server | None = None
+    matching_s: int = _MATCHING_S
+    _peak_bytes: int = 0
     _step_times_s: list[float] = field(default_factory=list)
     _report: StepReport | None = None
     _numbers: list[Numbers] = field(default_factory=list)
@@ -111,12 +120,15 @@ class RepeatedCommand:
         it lacks a number, or has one that means nothing.
         """
         shown = shlex.join(self.command)
-        with tempfile.TemporaryDirectory(prefix="ci-perf-report-") as name:
-            folder = Path(name)
+        with contextlib.ExitStack() as stack:
+            place = tempfile.TemporaryDirectory(prefix="ci-perf-report-")
+            folder = Path(stack.enter_context(place))
             written = folder / "output"
             before = stamp(self.own.find_file(written)) if self.own else None
+            # A pipe would end only with all that the command leaves behind.
+            output = stack.enter_context(tempfile.TemporaryFile("w+", errors="replace"))
             try:
-                code, lines = self._execute(folder, written)
+                code = self._execute(folder, written, output)
             except OSError as error:
                 raise RuntimeError(
                     f"{shown}: cannot start {self.command[0]!r}: {error.strerror}"
@@ -125,54 +137,79 @@ class RepeatedCommand:
                 self.server.check()
             try:
                 _check_exit(code)
-                numbers = self.own.read_run(lines, written, before) if self.own else {}
-                if self.own is None and any(_OUTPUT in word for word in self.command):
-                    lines += _read_lines(written)
-                self._take_steps(lines, folder / _REPORT)
+                times_s, numbers = self._read(output, written, before)
+                self._take_steps(times_s, folder / _REPORT)
                 recorded = self._report.metrics if self._report else {}
                 numbers |= {name: find_middle(name, of) for name, of in recorded.items()}
                 self._numbers.append(numbers)
             except ValueError as error:
-                sys.stdout.writelines(lines[-_LAST_LINES:])
+                sys.stdout.writelines(deque(_split(output), maxlen=_LAST_LINES))
                 raise RuntimeError(f"{shown}: {error}") from None
 
     def warm_up(self) -> None:
         """Run it once, and keep none of its numbers. Raises RuntimeError as `run`."""
         self.run()
         self._numbers.clear()
+        self._peak_bytes = 0
 
-    def _execute(self, folder: Path, written: Path) -> tuple[int, list[str]]:
-        """Return the exit code, and the lines that were printed.
+    def _execute(self, folder: Path, written: Path, output: IO[str]) -> int:
+        """Return the exit code, and keep the peak of the largest process."""
+        process = subprocess.Popen(
+            [word.replace(_OUTPUT, str(written)) for word in self.command],
+            env={**os.environ, REPORT_VARIABLE: str(folder / _REPORT)},
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            preexec_fn=functools.partial(linux.end_with_parent, os.getpid()),  # noqa: PLW1509
+        )
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        self._peak_bytes = max(self._peak_bytes, linux.rss_bytes(usage))
+        return process.returncode
 
-        They go to a file: a pipe would end only with all that the command leaves behind.
-        """
-        with tempfile.TemporaryFile("w+", errors="replace") as output:
-            ended = subprocess.run(
-                [word.replace(_OUTPUT, str(written)) for word in self.command],
-                env={**os.environ, REPORT_VARIABLE: str(folder / _REPORT)},
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                check=False,
-                preexec_fn=functools.partial(linux.end_with_parent, os.getpid()),
-            )
-            output.seek(0)
-            return ended.returncode, [*output]
+    def _read(
+        self, output: IO[str], written: Path, before: int | None
+    ) -> tuple[list[float], Numbers]:
+        """Return the step times that were printed, and the numbers of `own`. Raises ValueError."""
+        writes = self.own is None and any(_OUTPUT in word for word in self.command)
+        if writes and not written.is_file():
+            raise ValueError(f"expected a file at {_OUTPUT}, found none")
 
-    def _take_steps(self, lines: Sequence[str], report: Path) -> None:
-        """Keep the step times that were printed or reported. Raises ValueError."""
-        if self.require and not any(re.search(self.require, line) for line in lines):
-            raise ValueError(f"expected a line with {self.require!r}, found none")
+        def read_lines() -> Iterator[str]:
+            yield from _split(output)
+            if writes:
+                with written.open(encoding="utf-8", errors="replace") as file:
+                    yield from _split(file)
+
+        def read() -> tuple[list[float], Numbers]:
+            numbers = self.own.read_run(read_lines(), written, before) if self.own else {}
+            return self._find_times(read_lines()), numbers
+
+        is_read = self.metric or self.require or self.own
+        return limits.call_within(self.matching_s, read) if is_read else ([], {})
+
+    def _find_times(self, lines: Iterable[str]) -> list[float]:
+        """Return all times that lines have. Raises ValueError."""
         pattern, unit_s = parse_metric(self.metric)
-        if pattern is not None:
-            matches = [(match[1], line) for line in lines if (match := pattern.search(line))]
-            times_s = [_read_time(*match) * unit_s for match in matches]
-            self._step_times_s = times_s[self.skip :]
-            if not self._step_times_s:
-                raise ValueError(
-                    f"expected more than {self.skip} lines with {pattern.pattern!r}, "
-                    f"found {len(times_s)}"
-                )
+        required = re.compile(self.require)
+        is_missing = bool(self.require)
+        times_s = []
+        for line in lines:
+            is_missing = is_missing and not required.search(line)
+            if pattern is not None and (match := pattern.search(line)):
+                times_s.append(_read_time(match[1], line) * unit_s)
+        if is_missing:
+            raise ValueError(f"expected a line with {self.require!r}, found none")
+        if pattern is not None and len(times_s) <= self.skip:
+            raise ValueError(
+                f"expected more than {self.skip} lines with {pattern.pattern!r}, "
+                f"found {len(times_s)}"
+            )
+        return times_s
+
+    def _take_steps(self, times_s: Sequence[float], report: Path) -> None:
+        """Keep the step times that were printed or reported. Raises ValueError."""
+        self._step_times_s = [*times_s[self.skip :]]
         self._report = files.read(report, StepReport) if report.exists() else None
         if self._report is not None and self._report.asked and not self._report.steps_s:
             raise ValueError(
@@ -193,12 +230,13 @@ class RepeatedCommand:
         return (self._report.losses if self._report else ()) or None
 
     def add_report(self, result: WorkerResult) -> WorkerResult:
-        """Add what the loop of the last run has reported beside its times."""
-        report = self._report
+        """Add the largest process in the place of ours, and what a loop has reported."""
+        report, process = self._report, result.process
+        memory = msgspec.structs.replace(process.memory, host_rss_peak_bytes=self._peak_bytes)
         if report is None:
-            return result
-        process = result.process
-        memory = msgspec.structs.replace(process.memory, device=report.device_memory)
+            process = msgspec.structs.replace(process, memory=memory)
+            return msgspec.structs.replace(result, process=process)
+        memory = msgspec.structs.replace(memory, device=report.device_memory)
         process = msgspec.structs.replace(
             process, memory=memory, compiles=report.compiles or process.compiles
         )
@@ -215,11 +253,10 @@ def _check_exit(code: int) -> None:
         raise ValueError(f"expected exit code 0, found {code}")
 
 
-def _read_lines(file: Path) -> list[str]:
-    """Return the lines that a command has written. Raises ValueError: there is no file."""
-    if not file.is_file():
-        raise ValueError(f"expected a file at {_OUTPUT}, found none")
-    return file.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True)
+def _split(file: IO[str]) -> Iterator[str]:
+    """Yield the lines of a file from its beginning, of one that never ends its parts."""
+    file.seek(0)
+    yield from iter(functools.partial(file.readline, _MOST_CHARS), "")
 
 
 def _read_time(text: str, line: str) -> float:

@@ -1,7 +1,7 @@
 """Metrics of the user's own, of what a command has printed or written."""
 
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -30,7 +30,7 @@ class OwnMetrics:
         """Return what is read: the file of the run, or the one that suite.toml names."""
         return Path(self._file) if self._file else output
 
-    def read_run(self, lines: Sequence[str], output: Path, before: int | None) -> Numbers:
+    def read_run(self, lines: Iterable[str], output: Path, before: int | None) -> Numbers:
         """Return the numbers of a run that has printed these lines.
 
         `before` is what `stamp` said of the file before the run. Raises ValueError: no file of this
@@ -84,14 +84,15 @@ def stamp(path: Path) -> int | None:
 
 
 def _read_text(
-    lines: Sequence[str], declared: Mapping[str, OwnMetric]
+    lines: Iterable[str], declared: Mapping[str, OwnMetric]
 ) -> dict[str, WrittenNumbers]:
     """Return the numbers that lines have, by the expression that finds them."""
     patterns = {metric.find: parse_pattern(metric.find) for metric in declared.values()}
-    values_of = {
-        text: [_to_number(match[1], line) for line in lines if (match := pattern.search(line))]
-        for text, pattern in patterns.items()
-    }
+    values_of: dict[str, list[float]] = {text: [] for text in patterns}
+    for line in lines:
+        for text, pattern in patterns.items():
+            if match := pattern.search(line):
+                values_of[text].append(_to_number(match[1], line))
     return {
         text: WrittenNumbers(values=tuple(values)) for text, values in values_of.items() if values
     }

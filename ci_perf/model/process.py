@@ -124,7 +124,7 @@ class Memory(Struct, frozen=True, kw_only=True):
     could see them. ``below_by`` says how they were added up: by their share of the pages that they
     share with each other ("pss"), or by their resident sets ("rss"). ``below_count`` is how many
     processes held that, ``below_largest_bytes`` the peak of the largest one by itself; both are 0
-    in files of earlier versions.
+    in files of earlier versions. Of a command, the process itself is its largest one, not ours.
     ``device`` is ``None`` on a CPU: absent is not zero.
     """
 

@@ -71,8 +71,12 @@ def rss_peak_bytes(proc: Path = PROC) -> int:
     text = read_or_nothing(proc / "self/status")
     if match := re.search(r"^VmHWM:\s+(\d+) kB", text, re.MULTILINE):
         return int(match[1]) * 1024
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024
+    return rss_bytes(resource.getrusage(resource.RUSAGE_SELF))
+
+
+def rss_bytes(usage: resource.struct_rusage) -> int:
+    """Return the largest resident set of one process of these."""
+    return usage.ru_maxrss if sys.platform == "darwin" else usage.ru_maxrss * 1024
 
 
 def address_space_peak_bytes(proc: Path = PROC) -> int | None:

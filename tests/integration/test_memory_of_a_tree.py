@@ -1,14 +1,20 @@
 """The memory of a workload is that of its process and of all below it, each page once."""
 
+import shlex
+import sys
+
 import msgspec
 import pytest
 
 from ci_perf.judging import launch_numbers
 from ci_perf.launch.local import LocalLauncher
+from ci_perf.measuring import command
 from ci_perf.model import metrics
+from ci_perf.model.suite import COMMAND_PROTOCOL
 from tests.launches import HEAD, result_of
 
 MIB = 2**20
+METRICS = '{"took_ms": {"kind": "time", "find": "took (.) ms"}}'
 # A child that lives while the step is timed: what it does first, then it tells that it is there.
 CHILD = (
     HEAD
@@ -60,6 +66,45 @@ def launched(task, tmp_path):
         return result_of(LocalLauncher(tmp_path).launch(told)).process
 
     return launch
+
+
+@pytest.fixture
+def launched_command(task, tmp_path):
+    """Launch a program as a command; return its peak host memory in MiB."""
+
+    def launch(program, **parameters):
+        made = task("it", ALONE, monitor_hz=5.0, **COMMAND_PROTOCOL)
+        words = {"command": shlex.join([sys.executable, "-c", program]), **parameters}
+        workload = msgspec.structs.replace(
+            made.workload, file=command.__file__, launch="command", parameters=words
+        )
+        told = msgspec.structs.replace(made, workload=workload)
+        process = result_of(LocalLauncher(tmp_path).launch(told)).process
+        return launch_numbers.find_own_numbers(process)[metrics.HOST_RSS_PEAK.name] / MIB
+
+    return launch
+
+
+def test_what_a_command_prints_is_no_memory_of_it(launched_command):
+    prints = "for _ in range(100_000): print(1000 * 'x')\nprint('took 5 ms')"
+
+    small = launched_command("print('took 5 ms')", metric="t_ms=took (.) ms")
+    large = launched_command(prints, metric="t_ms=took (.) ms", reads="regex", metrics=METRICS)
+
+    assert large == pytest.approx(small, abs=4)
+
+
+def test_a_command_counts_what_its_largest_process_and_all_together_held(launched_command):
+    """A peak that is over before the monitor looks counts, too."""
+    one = launched_command("bytearray(range(256)) * 2**20; import time; time.sleep(0.5)")
+    both = launched_command(
+        "import subprocess, sys; data = bytes(range(256)) * 2**19;"
+        "subprocess.run([sys.executable, '-c', "
+        "'import time; data = bytes(range(256)) * 2**19; time.sleep(1)'])"
+    )
+
+    assert one == pytest.approx(256 + 10, abs=16)
+    assert both == pytest.approx(256 + 15, abs=24)
 
 
 @pytest.mark.parametrize(

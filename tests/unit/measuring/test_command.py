@@ -5,11 +5,13 @@ import os
 import shlex
 import signal
 import sys
+from typing import Any
 
 import pytest
 
 from ci_perf.measuring import command, timing
 from ci_perf.measuring.device import Device, ReportedSteps
+from ci_perf.measuring.own_metrics import OwnMetrics
 from ci_perf.model.suite import Protocol, parse_metric
 from ci_perf.workload import Context
 from tests.processes import run_python
@@ -161,3 +163,26 @@ def test_what_a_program_records_is_a_metric_of_the_launch():
 
     assert run.find_step_times() == []
     assert run.find_metrics() == {"time.ttft": 0.2, "count.calls": 9.0}
+
+
+@pytest.mark.parametrize("text", ["metric", "require", "reads"])
+def test_a_pattern_that_never_ends_is_told(text):
+    pattern = "^((?:a+)+)$"
+    own = {"a": {"kind": "time", "find": pattern}}
+    parts: dict[str, dict[str, Any]] = {
+        "metric": {"metric": f"t_ms={pattern}"},
+        "require": {"require": pattern},
+        "reads": {"own": OwnMetrics("regex", json.dumps(own))},
+    }
+    program = command.RepeatedCommand(["echo", 40 * "a" + "!"], **parts[text], matching_s=1)
+
+    with pytest.raises(RuntimeError, match=r"matched within 1 s of CPU time, found no end"):
+        program.run()
+
+
+def test_a_line_that_never_ends_is_read_in_parts():
+    run = program("import sys; sys.stdout.write(3 * 2**20 * 'x' + ' took 7')")
+
+    run.run()
+
+    assert run.find_step_times() == [0.007]
