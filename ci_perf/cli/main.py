@@ -82,8 +82,8 @@ class _Commands(click.Group):
 def cli() -> None:
     """Find out if a pull request makes PyTorch workloads slower, on your own runner.
 
-    Exit codes: 0 pass, 1 a proven loss, 2 wrong use or an invalid file, 3 no answer (a crash, a
-    missing workload, another machine, or a likely loss without a proof), 130 interrupted.
+    Exit codes: 0 pass, 1 a proven regression, 2 wrong use or an invalid file, 3 no answer (a crash,
+    a missing workload, another machine, or a likely regression without a proof), 130 interrupted.
     """
 
 

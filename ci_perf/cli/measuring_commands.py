@@ -72,7 +72,7 @@ def _add_sources(command: Any) -> Any:  # noqa: ANN401  what click decorates
     default="",
     metavar="NAME_ms=REGEX",
     help="With -- COMMAND: read step times in s, ms or us from the lines that the command prints, "
-    "such as 'step_ms=iter .*time ([0-9.]+)ms'. --skip N ignores the first N times. Instead, "
+    "such as 'step_ms=iter .*time ([0-9.]+)ms'. Instead, "
     "--reads FORMAT[:FILE] reads numbers that the command writes, such as those of vllm.  "
     "[default: (the time of the whole command)]",
 )
@@ -81,8 +81,7 @@ def _add_sources(command: Any) -> Any:  # noqa: ANN401  what click decorates
     type=click.IntRange(0),
     default=0,
     metavar="N",
-    hidden=True,
-    help="With --metric: how many times at the beginning do not count.",
+    help="With --metric: ignore the first N times.",
 )
 @click.option(
     "--reads",
@@ -124,16 +123,16 @@ def check_command(
 ) -> int:
     """Measure, compare with base and baselines, and report: the command for a CI.
 
-    Baselines can clear a workload, but cannot prove a loss. A loss of a time is proven only with
-    --against, which launches base and head alternately. Exact numbers (memory of a GPU, counts) are
-    compared at once.
+    Baselines can clear a workload, but cannot prove a slowdown. With --against, base and head are
+    launched alternately, which can. Exact numbers (memory of a GPU, counts) are compared at once.
 
     `ci-perf check --against main -- COMMAND` runs a command alternately in base and head, and
     judges its time, CPU time and memory. A suite or baselines are not needed.
 
-    Exit codes: 0 pass, 1 a proven loss (or changed numerics, if they gate), 3 no answer: a likely
-    loss without a proof, a workload that failed, is missing or cannot be compared, a machine in
-    doubt, an open metric with require = true, or nothing to compare.
+    Exit codes: 0 pass (no slowdown was proven), 1 a proven regression (or changed numerics, if they
+    gate), 3 no answer: a likely regression without a proof, a workload that failed, is missing or
+    cannot be compared, a machine in doubt, an open metric with require = true, or nothing to
+    compare.
     """
     inputs = (measuring["baselines"], measuring["workloads"])
     files.check_apart("--report", report, output, *inputs)

@@ -105,9 +105,9 @@ def fail_on(*, default: FailOn | None) -> Callable[[_Command], _Command]:
         type=click.Choice(get_args(FailOn)),
         default=default,
         show_default=default or "as suite.toml says, else proven",
-        help="Which losses end with exit code 1. proven: only proven losses (a likely loss ends "
-        "with 3). likely: also likely losses. unanswered: also metrics without an answer. never: "
-        "none (a loss ends with 0). A failed workload, or nothing to compare, always ends with 3.",
+        help="Which regressions end with exit code 1. proven: only proven ones (a likely one ends "
+        "with 3). likely: also likely ones. unanswered: also metrics without an answer. never: "
+        "none (they end with 0). A failed workload, or nothing to compare, always ends with 3.",
     )
 
 

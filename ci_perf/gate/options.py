@@ -38,7 +38,7 @@ class MeasureOptions(RepositoryFolders):
         "",
         "--suite",
         "A suite of suite.toml, or builtin:NAME for a suite that comes with ci-perf. Without "
-        "suite.toml, the suite default has each file of --workloads.",
+        "suite.toml, there is one suite, `default`, with each file of --workloads.",
         metavar="NAME",
         show_default="smoke, or the only one",
     )

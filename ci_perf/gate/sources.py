@@ -36,11 +36,11 @@ def open_source(
         raise UsageError(f"expected one of {', '.join(called)}, found {len(called)}")
     if (metric or skip or reads) and not command:
         raise UsageError(
-            "--metric, --skip, --reads: expected -- COMMAND behind all options, found none"
+            "--metric, --skip, --reads: expected a command, found none; add `-- COMMAND` at the end"
         )
     if not called:
         if setup:
-            raise UsageError("--setup: expected -- COMMAND behind all options, found none")
+            raise UsageError("--setup: expected a command, found none; add `-- COMMAND` at the end")
         yield rest
         return
     if rest.get("against") is None:

@@ -143,7 +143,7 @@ def _share(value: float) -> float:
     if not 0 < value <= 1:
         raise ValueError(
             f"expected a share above 0 and at most 1 (0.02 for 2 %), found {value!r}; "
-            "`gate = false` lets any loss pass"
+            "`gate = false` lets any regression pass"
         )
     return value
 

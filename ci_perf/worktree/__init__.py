@@ -329,8 +329,8 @@ def _describe_checkout(
     if not there.is_dir():
         raise UsageError(
             f"{start.inside}: expected this folder in {start.called} "
-            f"{merge_base.shown(start.commit)}, found none; a project that the change adds has "
-            "nothing to be compared with"
+            f"{merge_base.shown(start.commit)}, found none. This folder is new in the "
+            "pull request, so there is no base"
         )
     asking = sources.list_dependencies(start)
     built_by = (name for name in asking if name.endswith("pyproject.toml"))

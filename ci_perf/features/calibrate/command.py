@@ -45,8 +45,8 @@ def calibrate_command(
     """Measure the noise of this machine, and the limit that it can hold.
 
     Launches the same code of every workload several times. Shows how much the launches differ, and
-    the smallest loss that pairs would prove. Writes BASELINES/MACHINE/calibration.json for later
-    verdicts.
+    the smallest slowdown that pairs would prove. Writes BASELINES/MACHINE/calibration.json for
+    later verdicts.
 
     Exit codes: 0 calibrated, 3 a workload failed, or the machine cannot be trusted.
     """

@@ -150,8 +150,8 @@ def _matrix(planned: WorkPlan) -> str:
     "engine_options",
     multiple=True,
     metavar="WORD",
-    help="A word for the engine, may be repeated: of sbatch (--gres=gpu:1), of Ray (num_gpus=1), "
-    "or the whole command of --engine command.",
+    help="An option for the engine, once per word. Slurm: --gres=gpu:1. Ray: num_gpus=1. With "
+    "--engine command: the command.",
 )
 @click.option(
     "--at-once",

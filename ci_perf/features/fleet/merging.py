@@ -108,9 +108,7 @@ def check(plan: WorkPlan, shard: ShardRun) -> WorkUnit | None:
     for name in shard.run.workloads():
         if name not in planned:
             whose = f"unit {unit.id!r}" if unit else "the plan"
-            raise InvalidFileError(
-                f"{shard.label}: expected workloads of {whose}, found {name!r}, which is not one"
-            )
+            raise InvalidFileError(f"{shard.label}: expected workloads of {whose}, found {name!r}")
     return unit
 
 

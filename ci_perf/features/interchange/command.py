@@ -42,13 +42,13 @@ _FILE = click.Path(path_type=Path)
     nargs=2,
     multiple=True,
     metavar="BASE HEAD",
-    help="Two files that were launched alternately. Only pairs prove a loss. May be repeated.",
+    help="Two files that were launched alternately. Only pairs prove a slowdown. May be repeated.",
 )
 @click.option(
     "--limit",
     type=click.FloatRange(min=0, max=1, min_open=True),
     metavar="SHARE",
-    help="The loss of a time that must be seen. By default 0.02, which is 2 %.",
+    help="The smallest slowdown to find, as a share: 0.02 is 2 %.  [default: (0.02)]",
 )
 @options.fail_on(default="proven")
 @options.report_format
@@ -69,7 +69,7 @@ def judge_command(
     SAMPLES are JSON files (`ci-perf schema samples` prints the schema) with sessions of the base,
     launches of the head, and pairs of both. Or name the files of another harness: `--from pyperf
     --base monday.json --base tuesday.json --head new.json`. Name all files of a pull request in one
-    call: they share the 5 % chance of a false alarm. Without pairs, a loss is at most likely, and
+    call: they share the chance of a false alarm. Without pairs, a slowdown is at most likely, and
     ends with 1 only by --fail-on.
     """
     inputs = [*samples, *base, *head, *itertools.chain.from_iterable(pair)]

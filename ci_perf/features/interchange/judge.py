@@ -33,8 +33,8 @@ def judge(
 
     `samples` are documents of our own format, or files of them. With `tool` (such as "pyperf"),
     `base`, `head` and `pairs` are files that this harness wrote instead. Give all files of a change
-    in one call: the chance of a false alarm, 5 %, is shared within a call. `limit` is the loss of a
-    time that must not pass unseen, as a share. Raises InvalidFileError and UsageError.
+    in one call: the chance of a false alarm, 5 %, is shared within a call. `limit` is the
+    smallest slowdown to find, as a share. Raises InvalidFileError and UsageError.
     """
     check_fail_on(fail_on)
     if limit is not None and not 0 < limit <= 1:

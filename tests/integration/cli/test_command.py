@@ -107,7 +107,7 @@ def test_a_command_that_fails_says_why(repository, command, said):
         (("--against", "main", "mlp", "--", "true"), "expected no workloads, found 'mlp'"),
         (("--against", "main", "--device", "cuda", "--", "true"), "expected --device cpu"),
         (("--against", "main", "--runner", "docker", "--", "true"), "expected --runner local"),
-        (("--against", "main", "--skip", "3"), "expected -- COMMAND behind all options"),
+        (("--against", "main", "--skip", "3"), "expected a command, found none"),
         (("--against", "main", "--metric", "x", "--", "true"), "--metric: expected NAME_s=REGEX"),
     ],
 )
