@@ -267,6 +267,11 @@ _LIMITS = {
     # Fixed programs repeat within 1 to 2 % on a machine that is left alone.
     metrics.CANARY: Limit(relative=0.03),
 }
+if _without := [name for name in metrics.LIMITED if name not in _LIMITS]:
+    raise ValueError(
+        f"{_without[0]}: expected a default limit of all that is judged, found none: it would be "
+        "recorded and never judged; add it to _LIMITS"
+    )
 # Tests that are forked of one process have the imports of all test files in their memory.
 LIMITS_OF_TESTS = {
     metrics.HOST_RSS_PEAK.name: _noisy(PolicyKind.HOST_MEMORY, 16 * _MIB, gate=False)

@@ -1,4 +1,6 @@
 import math
+import subprocess
+import sys
 
 import pytest
 
@@ -97,3 +99,16 @@ def test_the_sides_share_all_of_alpha_whatever_the_screen_saw():
 def test_a_policy_under_which_no_answer_would_be_right_is_refused(limit, spread, df):
     with pytest.raises(ValueError, match="expected limit > 0"):
         Policy(limit=limit, session_spread=spread, prior_df=df)
+
+
+def test_a_judged_metric_without_a_default_limit_fails_at_import():
+    program = """
+from ci_perf.model import metrics
+metrics.LIMITED += ("step_energy_j",)
+from ci_perf.judging import policy
+"""
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+
+    assert done.returncode != 0
+    assert "step_energy_j: expected a default limit" in done.stderr
