@@ -18,6 +18,7 @@ from ci_perf.judging import (
     uncompared,
 )
 from ci_perf.judging.candidates import Candidate
+from ci_perf.judging.expected import find_expected
 from ci_perf.judging.policy import PREDICTING_SESSIONS, default_limits
 from ci_perf.judging.screen import Known
 from ci_perf.model import metrics
@@ -63,10 +64,18 @@ def compare(
     asked = _candidates(histories, head, limits, moved)
     judgements = changes.judge(asked, suspects=_suspects(head), check=head.check)
     judged = [judgement.change for judgement in judgements if judgement.change is not None]
+    others = uncompared.rows(
+        base,
+        head,
+        limits,
+        tiers,
+        expected=find_expected(head, limits, expected),
+        judged=judged,
+    )
     noted = signs.read(
         [
             *_apply_validity(judged, validity),
-            *_blame_machine(uncompared.rows(base, head, limits, tiers, expected), validity),
+            *_blame_machine(others, validity),
             *_apply_validity(_numerics(histories, base, head, limits), validity),
         ]
     )
@@ -329,8 +338,6 @@ def _side(summary: Summary) -> Side:
 
 # Verdicts that blame the change.
 _BLAMES = {Verdict.REGRESSED, Verdict.NUMERICS_CHANGED}
-# Reason codes of rows that leave a question without an answer, whatever `fail_on` says.
-_NO_ANSWER = {Code.UNTRUSTED, Code.NOT_COMPARABLE, Code.UNPROVEN_PROGRAM}
 # Those that do not count as inconclusive for `fail_on`; with the last one, a gain is likely.
 _NOT_INCONCLUSIVE = {Code.UNTRUSTED, Code.NOT_COMPARABLE, Code.HISTORY_ALONE}
 
@@ -348,7 +355,8 @@ def exit_code(rows: Sequence[Row], validity: Validity, fail_on: FailOn = "proven
     compared = any(isinstance(row, Change) or row.code is Code.SAME_PROGRAM for row in rows)
     unanswered = any(
         row.verdict is Verdict.FAILED
-        or row.code in _NO_ANSWER
+        or row.code is Code.UNTRUSTED
+        or (isinstance(row, Uncompared) and row.verdict is Verdict.INCONCLUSIVE)
         or (fail_on != "never" and signs.is_open_loss(row))
         for row in gating
     )

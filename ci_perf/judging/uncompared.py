@@ -7,9 +7,10 @@ import msgspec
 
 from ci_perf.judging import comparability, metric_values
 from ci_perf.judging.candidates import Candidate
+from ci_perf.judging.expected import MAY_BE_UNKNOWN, Expected
 from ci_perf.model import metrics
 from ci_perf.model.base import OUTSIDE_SUITES, Scalar
-from ci_perf.model.comparison import Code, Uncompared, Verdict
+from ci_perf.model.comparison import Change, Code, Uncompared, Verdict
 from ci_perf.model.program import SameProgram
 from ci_perf.model.run import Failed
 from ci_perf.model.suite import Limit, Limits, Tiers, find_limit, is_selected
@@ -29,12 +30,68 @@ def describe_other_work(head: Summary) -> dict[str, str]:
 
 
 def rows(
-    base: Summary, head: Summary, limits: Limits, tiers: Tiers, expected: Collection[str] = ()
+    base: Summary,
+    head: Summary,
+    limits: Limits,
+    tiers: Tiers,
+    *,
+    expected: Expected,
+    judged: Collection[Change],
 ) -> Iterator[Uncompared]:
     """Yield the rows of two sides; a workload has one for itself, or one for each such metric.
 
-    `expected` are workloads that the base's suite has, maybe without numbers.
+    What is `expected` and has no row in `judged` has one here that is no success: nothing that the
+    base has is new.
     """
+    subjects = {subject.workload: subject for subject in head.subjects}
+    answered = {(row.workload, name) for row in judged for name in ("", row.metric)}
+    for row in _list_rows(base, head, limits, tiers, expected):
+        if row.code is Code.NEW and row.workload in expected:
+            yield _without_pair(row, subjects[row.workload], limits, answered)
+        else:
+            yield row
+        answered.add((row.workload, row.metric))
+    for name in sorted(expected.keys() & subjects.keys()):
+        for metric in expected[name].keys() - {metric for of, metric in answered if of == name}:
+            number, limit = expected[name][metric], find_limit(limits.of(name), metric) or Limit()
+            row = _row(subjects[name], Verdict.FAILED, Code.MISSING, base={metric: number})
+            yield msgspec.structs.replace(row, metric=metric, gate=limit.gate)
+
+
+def _without_pair(
+    row: Uncompared, head: Subject, limits: Limits, answered: Collection[tuple[str, str]]
+) -> Uncompared:
+    """Return the row of what the base has, too, and no pair has compared.
+
+    Pairs are launched for what can fail the job, so the budget has ended or the base has failed. Of
+    a metric that no baseline has, a base that fails says nothing.
+    """
+    failure = head.paired.failure if head.paired else ""
+    is_moot = bool(failure and row.metric) or not _find_gating(head, limits.of(head.workload))
+    if not row.gate or is_moot or (row.workload, row.metric) in answered:
+        return row
+    code = Code.BASE_FAILED if failure else Code.TOO_FEW_PAIRS
+    return msgspec.structs.replace(row, verdict=Verdict.INCONCLUSIVE, code=code)
+
+
+def _find_gating(head: Subject, limits: dict[str, Limit]) -> list[str]:
+    """Return the metrics of a workload that can fail the job."""
+    values = {
+        metric.name: metric_values.list_current_epoch(head, metric)
+        for metric in metric_values.find_judged(head.sessions)
+    }
+    return [
+        name
+        for name, sessions in values.items()
+        if (limit := find_limit(limits, name)) and limit.gate
+        if sessions and not _is_zero(sessions)
+    ]
+
+
+def _list_rows(
+    base: Summary, head: Summary, limits: Limits, tiers: Tiers, expected: Collection[str]
+) -> Iterator[Uncompared]:
+    """Yield the rows as the numbers of the two sides say; `expected` may have none at all."""
     before = {subject.workload: subject for subject in base.subjects}
     after = {subject.workload: subject for subject in head.subjects}
     failed = {failure.workload: failure for failure in head.failed}
@@ -139,9 +196,6 @@ def _has_pairs(head: Subject) -> bool:
 
 # --- metrics of a workload that both sides have
 
-# What children hold may be unseen, and a profile of the GPU refused: then nobody lost the metric.
-_MAY_BE_UNKNOWN = (metrics.HOST_RSS_PEAK, *metrics.OF_PROFILE)
-
 
 def _one_sided(
     base: Subject, head: Subject, limits: dict[str, Limit], side: Summary
@@ -153,7 +207,7 @@ def _one_sided(
             continue
         before = metric_values.list_current_epoch(base, metric)
         after = metric_values.list_current_epoch(head, metric)
-        name, gate = metric.name, limit.gate and metric not in _MAY_BE_UNKNOWN
+        name, gate = metric.name, limit.gate and metric not in MAY_BE_UNKNOWN
         if metric in metrics.OF_PROFILE and before and _is_zero(before):
             continue  # nothing that could be missed
         # It may be gone because only a part of the suite was launched.

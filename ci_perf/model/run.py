@@ -146,7 +146,8 @@ class Interleaved(Struct, frozen=True, kw_only=True):
     the base is known to differ there, and is not asked. ``dependencies`` are files that say which
     packages are installed, and that differ: both sides were launched with the same packages all the
     same. ``incomparable`` says, by workload, why the base was not launched:
-    its own suite.toml makes other work of it, or cannot launch it.
+    its own suite.toml makes other work of it, or cannot launch it. ``expected`` are the workloads
+    that the base has: selected ones of its own suite, and of its tests those of the head.
     """
 
     ref: Text
@@ -160,6 +161,7 @@ class Interleaved(Struct, frozen=True, kw_only=True):
     accepted: dict[Name, tuple[Name, ...]] = {}
     dependencies: tuple[RelativePath, ...] = ()
     incomparable: dict[Name, Text] = {}
+    expected: tuple[Name, ...] = ()
 
 
 class Checks(Struct, frozen=True, kw_only=True):

@@ -56,6 +56,7 @@ class RowFinding(Enum):
     BUSY = "the machine was too busy for a verdict"
     REQUIRED = "required, and undecided"
     INCONCLUSIVE = "inconclusive"
+    NOT_COMPARED = "not compared, because the budget ended"
     DISTURBED = "disturbed by the machine"
     SETUP_FAILED = "the setup of the base failed, not compared"
     NOT_COMPARABLE = "not comparable with the base"
@@ -73,6 +74,16 @@ _OPEN = _EVERY[len(_UNTIL_MISSING) : _EVERY.index(RowFinding.FASTER)]
 _UNPROVEN = _OPEN[: _OPEN.index(RowFinding.DISTURBED)]
 _UNDECIDED = frozenset({Verdict.INCONCLUSIVE, Verdict.LIKELY_SLOWER})
 _BROKEN = [RowFinding.OUT_OF_MEMORY, RowFinding.DOES_NOT_RUN, RowFinding.MISSING]
+# What is said of what the base has, too, and no pair has compared.
+_WITHOUT_PAIR = {
+    Code.TOO_FEW_PAIRS: RowFinding.NOT_COMPARED,
+    Code.BASE_FAILED: RowFinding.WITHOUT_BASE,
+}
+_OF_TOPIC: dict[Topic | None, RowFinding] = {
+    Topic.UNTRUSTED: RowFinding.DISTURBED,
+    Topic.SETUP_FAILED: RowFinding.SETUP_FAILED,
+    Topic.NOT_COMPARABLE: RowFinding.NOT_COMPARABLE,
+}
 # What a loss and a gain of a unit are called; of all other units, as of `None`.
 _DIRECTIONS: dict[Unit | None, tuple[RowFinding, RowFinding]] = {
     Unit.SECOND: (RowFinding.SLOWER, RowFinding.FASTER),
@@ -222,6 +233,8 @@ def _find(row: Row, comparison: Comparison) -> RowFinding | None:
 
 def _find_doubt(row: Row, topic: Topic | None) -> RowFinding | None:
     """Find what is said of a row without an answer, which needs advice on `topic`."""
+    if isinstance(row, Uncompared) and row.code in _WITHOUT_PAIR:
+        return _WITHOUT_PAIR[row.code]
     is_likely = severity_of(row) is Severity.LIKELY_SLOWER
     if is_likely and not signs.is_by_history_alone(row):
         return RowFinding(phrases.name_severity(row))
@@ -237,12 +250,8 @@ def _find_doubt(row: Row, topic: Topic | None) -> RowFinding | None:
         row.code is Code.HISTORY_ALONE and not signs.lacks_answer(row)
     ):
         return None
-    if topic is Topic.UNTRUSTED:
-        return RowFinding.DISTURBED
-    if topic is Topic.SETUP_FAILED:
-        return RowFinding.SETUP_FAILED
-    if topic is Topic.NOT_COMPARABLE:
-        return RowFinding.NOT_COMPARABLE
+    if topic in _OF_TOPIC:
+        return _OF_TOPIC[topic]
     return RowFinding.REQUIRED if signs.lacks_answer(row) else RowFinding.INCONCLUSIVE
 
 
@@ -252,6 +261,8 @@ def _list(label: str, parts: Iterable[Phrase]) -> Phrase:
 
 def _name_size(row: Row) -> Phrase:
     """Show a row as short as it can be understood: "bert +4.1 %" is about its step time."""
+    if isinstance(row, Uncompared) and row.metric:
+        return phrases.title_row(row)
     if not isinstance(row, Change) or row.code is Code.UNTRUSTED:
         return (row.workload,)
     name = (row.workload,) if row.metric == phrases.STEP_TIME else phrases.title_row(row)

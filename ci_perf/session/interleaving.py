@@ -21,7 +21,7 @@ from ci_perf.judging.policy import MOST_PAIRS
 from ci_perf.launch import Outcome
 from ci_perf.model.process import Phase, WorkerResult
 from ci_perf.model.run import Interleaved, Pair, Paired, Run
-from ci_perf.model.suite import Plan, PlannedWorkload
+from ci_perf.model.suite import Plan, PlannedWorkload, is_selected
 from ci_perf.model.task import Task, TaskFailure
 from ci_perf.session import schedule
 from ci_perf.session.runner import SessionRunner
@@ -148,6 +148,7 @@ class Interleaving:
             accepted=self._accepted,
             dependencies=self._against.checkout.dependencies,
             incomparable=self._incomparable,
+            expected=_list_expected(self._against.checkout.plan, self._runner.plan),
         )
 
     def paired(self) -> tuple[Paired, ...]:
@@ -309,6 +310,20 @@ def _incomparable(checkout: Checkout, plan: Plan) -> dict[str, str]:
     if checkout.trouble:
         return {workload.id: checkout.trouble for workload in plan.workloads}
     return suite_rules.other_work(checkout.plan, plan) if checkout.plan else {}
+
+
+def _list_expected(base: Plan | None, head: Plan) -> tuple[str, ...]:
+    """Name the selected workloads that the base has, of its tests those that the head launches.
+
+    A test that the head lacks is a change of the gate.
+    """
+    launched = {workload.id for workload in head.workloads}
+    return tuple(
+        workload.id
+        for workload in (base.workloads if base else ())
+        if is_selected(workload.id, head.selection)
+        and (workload.id in launched or not workload.collects)
+    )
 
 
 def _spread_of_launches(pairs: Sequence[Pair]) -> float:

@@ -316,6 +316,7 @@ def _merge_interleaved(plan: WorkPlan, shards: Sequence[ShardRun]) -> Interleave
         notes=tuple(dict.fromkeys(note for how in parts for note in how.notes)),
         accepted={name: names for how in parts for name, names in how.accepted.items()},
         incomparable={name: why for how in parts for name, why in how.incomparable.items()},
+        expected=tuple(dict.fromkeys(name for how in parts for name in how.expected)),
     )
 
 

@@ -38,7 +38,8 @@ class Collector:
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         """Run only what may be a benchmark."""
         for item in items:
-            outcome = "found" if is_benchmark(item) else "unused"
+            outcome = "skipped" if _is_skipped(item) else "found"
+            outcome = outcome if is_benchmark(item) else "unused"
             self._tell(CollectedTest(node=item.nodeid, outcome=outcome))
         items[:] = filter(is_benchmark, items)
 
@@ -62,6 +63,14 @@ class Collector:
 
     def _tell_of(self, node: str, outcome: str, shown: object) -> None:
         self._tell(CollectedTest(node=node, outcome=outcome, reason=_shorten(shown)))
+
+
+def _is_skipped(item: pytest.Item) -> bool:
+    """Whether a marker leaves a test out: skip, or another one whose condition is known to hold."""
+    marks = [*item.iter_markers("skipif"), *item.iter_markers("xfail")]
+    conditions = [mark.args or (mark.kwargs.get("condition", True),) for mark in marks]
+    holds = any(each and not isinstance(each, str) for every in conditions for each in every)
+    return holds or item.get_closest_marker("skip") is not None
 
 
 def _shorten(shown: object) -> str:

@@ -289,13 +289,17 @@ def test_software_of_each_node_stands_with_its_own_workloads():
 
 
 def test_pairs_and_seconds_add_up_and_any_budget_that_ended_is_told():
-    more = ({"pairs": 6, "spent_s": 10.0}, {"pairs": 3, "spent_s": 5.0, "stopped": "budget"})
+    more = (
+        {"pairs": 6, "spent_s": 10.0, "expected": ("a",)},
+        {"pairs": 3, "spent_s": 5.0, "expected": ("b",), "stopped": "budget"},
+    )
     how = [msgspec.structs.replace(an_interleaved(), **each) for each in more]
 
     merged = merge(*({"interleaved": each} for each in how), plan=PAIRED)
 
     assert (merged.interleaved.pairs, merged.interleaved.spent_s) == (9, 15.0)
     assert merged.interleaved.stopped == "budget"
+    assert merged.interleaved.expected == ("a", "b")
     assert merged.duration_s == 2 * WHOLE.duration_s
 
 

@@ -50,10 +50,10 @@ def root(tmp_path):
     return tmp_path
 
 
-def collected(root, *paths):
+def collected(root, *paths, **options):
     return {
         test.node.partition("::")[2] or test.node: (test.outcome, test.reason)
-        for test in collect_tests(root, [], paths or ["benchmarks"])
+        for test in collect_tests(root, [], paths or ["benchmarks"], **options)
     }
 
 
@@ -107,6 +107,25 @@ def test_coroutines_are_measured_by_their_plugin_alone(root):
     assert collected(root) == {"test_async": failed, "test_hidden": failed}
     (root / "conftest.py").write_text(ASYNC)
     assert collected(root) == {"test_async": ("passed", ""), "test_hidden": failed}
+
+
+def test_a_test_that_a_marker_leaves_out_is_no_benchmark_of_the_base(root):
+    markers = (
+        "skip",
+        "skipif(1, reason='x')",
+        "skipif(0, reason='x')",
+        "xfail",
+        "xfail(0, reason='x')",
+    )
+    tests = [
+        f"@pytest.mark.{marker}\ndef test_{number}(benchmark): benchmark(abs, -1)"
+        for number, marker in enumerate(markers)
+    ]
+    (root / "benchmarks/test_all.py").write_text("\n".join(["import pytest", *tests]))
+
+    outcomes = [outcome for outcome, _ in collected(root, runs=False).values()]
+
+    assert outcomes == ["skipped", "skipped", "found", "skipped", "found"]
 
 
 def test_what_comes_after_a_crash_is_known_by_its_name(root):

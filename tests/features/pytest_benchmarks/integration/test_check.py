@@ -205,6 +205,31 @@ def test_one_test_is_checked_without_any_suite(repository):
     assert {name for name, _ in rows} == {"test_pace.test_sum.1"}
 
 
+def test_a_test_of_the_base_is_not_new_when_the_budget_ends(repository):
+    write_pace(repository, 0.01)
+
+    done, rows = checked(repository, "--budget", "0.001s", "--fail-on", "never")
+
+    assert done.code == ExitCode.NO_ANSWER, done.err
+    left = [name for name, metric in rows if not metric]
+    assert len(left) == 2  # a pair of one test came before
+    assert {rows[name, ""]["code"] for name in left} == {"too_few_pairs"}
+    assert f"not compared, because the budget ended: `{left[0]}`, `{left[1]}`" in done.out
+    assert "Only on the head" not in done.out
+
+
+def test_a_metric_that_the_head_no_longer_sets_is_missing(tmp_path):
+    git = a_repository(tmp_path / "project", "import pace" + OWN)
+    (git.root / "benchmarks/test_pace.py").write_text("def test_own(benchmark): benchmark(abs, -1)")
+    git.commit()
+
+    done, rows = checked(git, "--budget", "1s", "--fail-on", "never")
+
+    assert done.code == ExitCode.NO_ANSWER, done.err
+    assert rows["test_pace.test_own", "count.misses"]["code"] == "missing"
+    assert "missing: `test_pace.test_own` `misses`" in done.out
+
+
 def test_tests_of_a_suite_are_listed_run_and_accepted(project):
     here = Project(project.root)
 
