@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 import tempfile
 from collections.abc import Generator
 from pathlib import Path
@@ -154,3 +155,15 @@ def pytest_runtest_call() -> Generator[None]:
             if pid != os.getpid():
                 processes.kill(pid)
         raise
+
+
+@pytest.fixture
+def mounted(tmp_path):
+    """Provide a folder that is a file system by itself, as a mount in a container is."""
+    folder = tmp_path / "mounted"
+    folder.mkdir()
+    done = subprocess.run(["mount", "-t", "tmpfs", "none", folder], check=False)
+    if done.returncode:
+        pytest.skip("root may not mount here")
+    yield folder
+    subprocess.run(["umount", "--lazy", folder], check=True)

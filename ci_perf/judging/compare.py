@@ -19,7 +19,7 @@ from ci_perf.judging import (
 )
 from ci_perf.judging.candidates import Candidate
 from ci_perf.judging.expected import find_expected
-from ci_perf.judging.policy import PREDICTING_SESSIONS, default_limits
+from ci_perf.judging.policy import KIND_OF, PREDICTING_SESSIONS, default_limits
 from ci_perf.judging.screen import Known
 from ci_perf.model import metrics
 from ci_perf.model.comparison import (
@@ -39,7 +39,13 @@ from ci_perf.model.process import Profile, SideProfile, has_filled_gpu
 from ci_perf.model.run import Tool
 from ci_perf.model.suite import FailOn, Limits, PlannedWorkload, Tiers
 from ci_perf.model.summary import Subject, Summary
-from ci_perf.model.validity import Reason, Validity, find_fatal, validity_of
+from ci_perf.model.validity import (
+    OTHER_FILE_SYSTEM,
+    Reason,
+    Validity,
+    find_fatal,
+    validity_of,
+)
 from ci_perf.version import __version__
 
 R = TypeVar("R", Change, Numerics)
@@ -74,7 +80,7 @@ def compare(
     )
     noted = signs.read(
         [
-            *_apply_validity(judged, validity),
+            *_apply_validity(_doubt_disks(judged, validity), validity),
             *_blame_machine(others, validity),
             *_apply_validity(_numerics(histories, base, head, limits), validity),
         ]
@@ -234,6 +240,18 @@ def _candidates(
             ),
         )
     return changes.doubt_history(every)
+
+
+def _doubt_disks(rows: Iterable[Change], validity: Validity) -> Iterator[Change]:
+    """Yield rows; where base and head lie on two file systems, noisy alarms prove nothing."""
+    doubted = {each.workload for each in validity.reasons if each.code == OTHER_FILE_SYSTEM}
+    for row in rows:
+        metric = metrics.find_metric(row.metric)
+        is_noisy = metric is not None and metric.kind in KIND_OF
+        if row.verdict is Verdict.REGRESSED and row.workload in doubted and is_noisy:
+            yield msgspec.structs.replace(row, verdict=Verdict.LIKELY_SLOWER)
+        else:
+            yield row
 
 
 def _apply_validity(rows: Iterable[R], validity: Validity) -> Iterator[R]:

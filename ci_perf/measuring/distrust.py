@@ -15,6 +15,7 @@ import msgspec
 
 from ci_perf.model.container import Image
 from ci_perf.model.process import Process, has_filled_gpu
+from ci_perf.model.suite import Plan
 from ci_perf.model.task import GpuState, GpuStates, TaskFailure
 from ci_perf.model.validity import (
     Evidence,
@@ -33,6 +34,7 @@ _INVALID = (
 _DEGRADED = (
     *("canary_failed", "host_pressure", "memory_pressure", "cgroup_throttled", "clocks_held"),
     *("power_limited", "pcie_link", "mig_mode", "unwatched", "unpinned_image", "incomplete"),
+    "other_file_system",
 )
 STATUS = dict.fromkeys(_INVALID, Status.INVALID) | dict.fromkeys(_DEGRADED, Status.DEGRADED)
 
@@ -98,6 +100,19 @@ def distrust_host(
         *distrust_space(scratch, min_free_bytes, _free(scratch)),
         *distrust_space(shared, min_shared_bytes, _free(shared)),
     )
+
+
+def distrust_base(plan: Plan, base: Path) -> Iterator[Reason]:
+    """Yield a reason for each command and test if base and head lie on two file systems."""
+    if Path(plan.root).stat().st_dev == base.stat().st_dev:
+        return
+    detail = (
+        f"the head lies in {plan.root}, the base in {base}, on another file system: files may take "
+        "another time there"
+    )
+    for workload in plan.workloads:
+        if workload.collects or "command" in workload.parameters:
+            yield reason("other_file_system", detail, workload.id)
 
 
 def distrust_space(folder: Path, expected: int, free: int | None) -> tuple[Reason, ...]:

@@ -115,6 +115,10 @@ class Status(Enum):
     INVALID = "invalid"
 
 
+# A command or test that reads and writes files has another disk on each side.
+OTHER_FILE_SYSTEM = "other_file_system"
+
+
 class Reason(Struct, frozen=True, kw_only=True):
     """Why a run is not simply valid: a code that docs/machine.md explains, and the figures.
 

@@ -25,8 +25,8 @@ from ci_perf.report.phrases import Phrase
 Topic = Enum(
     "Topic",
     "FAILED MISSING METRIC_MISSING NUMERICS_CHANGED NUMERICS_VARY REGRESSED BASE_FAILED UNTRUSTED "
-    "BUSY_MACHINE PAIRS NOISE ROUNDED RANGES_OVERLAP OTHER_PACKAGES UNPROVEN_PROGRAM STALE NEW "
-    "FIRST_BASELINES SETUP_FAILED NOT_COMPARABLE IMPROVED NO_WORKLOAD",
+    "OTHER_FILE_SYSTEM BUSY_MACHINE PAIRS NOISE ROUNDED RANGES_OVERLAP OTHER_PACKAGES "
+    "UNPROVEN_PROGRAM STALE NEW FIRST_BASELINES SETUP_FAILED NOT_COMPARABLE IMPROVED NO_WORKLOAD",
 )
 # Of what has no numbers: nobody has to look for its sentence.
 URGENT = frozenset({Topic.FAILED, Topic.MISSING, Topic.METRIC_MISSING})
@@ -147,6 +147,8 @@ def _find_cure(row: Row, comparison: Comparison) -> Topic:
         return Topic.SETUP_FAILED
     if row.code in _OF_CODE:
         return Topic[row.code.name]
+    if row.code is Code.BEYOND_LIMIT:  # and not proven
+        return Topic.OTHER_FILE_SYSTEM
     pairs = row.pairs if isinstance(row, Change) else 0
     if is_busy(row, comparison):
         return Topic.BUSY_MACHINE

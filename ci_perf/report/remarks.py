@@ -53,7 +53,9 @@ def _list_parts(row: Numerics | Change) -> Iterator[str]:
 def _explain_verdict(row: Change) -> Iterator[str]:
     """Say why a row has its verdict, and of an open one what would decide it."""
     reason = Words("")
-    if row.code not in _PLAIN or row.drift or row.earlier_pairs:  # few rows of a large suite
+    if (
+        row.code not in _PLAIN or row.verdict in _OPEN or row.drift or row.earlier_pairs
+    ):  # few rows of a large suite
         few = PREDICTING_SESSIONS
         reason = write("code", row=row, signs=signs, drift=describe_drift(row), few=few)
     yield reason

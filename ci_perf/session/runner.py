@@ -134,6 +134,8 @@ class SessionRunner:
         root = Path(self.plan.root)
         self._top, self._source_folders = str(git.find_top(root)), sources.folders(root)
         self._asks_canaries = self.plan.canaries
+        if self.checkout:
+            self.reasons += distrust.distrust_base(self.plan, self.checkout.root)
         self.narrow(self.plan)
 
     def narrow(self, plan: Plan) -> None:

@@ -1,7 +1,8 @@
 """The folder of the base's worktree: where it lies, and how git forgets it when it is removed.
 
-Its path is as long as the head's: frames and arguments hold paths, so that a longer one moves what
-is in memory.
+It lies on the file system of the head, so that files of both sides take the same time. Its path is
+as long as the head's: frames and arguments hold paths, so that a longer one moves what is in
+memory.
 """
 
 import contextlib
@@ -24,6 +25,8 @@ from ci_perf.system.child import Cookie
 REASON = "ci-perf: the base of a comparison, removed at its end"
 
 _PREFIX = "ci-perf-base-"
+# A folder of ours where git keeps the repository.
+_IN_GIT = "ci-perf"
 _RANDOM = 8
 _LETTERS = string.ascii_lowercase + string.digits
 _OURS = re.compile(f"{_PREFIX}[{_LETTERS}]{{{_RANDOM}}}_*")
@@ -39,8 +42,8 @@ _FORGOTTEN_S = 24 * 3600.0
 def claim_folder(top: Path) -> Iterator[Path]:
     """Provide an empty folder beside the repository at `top`, with a path of the same length.
 
-    Where there can be none, the path has another length. The folder is removed afterwards,
-    with what git knows of a worktree in it. Raises CannotWriteError.
+    Where there can be none, it lies elsewhere or has another length. The folder is removed
+    afterwards, with what git knows of a worktree in it. Raises CannotWriteError.
     """
     candidates = _candidates(top)
     try:
@@ -64,7 +67,7 @@ def cookie(path: Path) -> Cookie:
 
 def sweep(top: Path) -> None:
     """Remove the folders of owners that were killed, as far as possible."""
-    for path in {*_left_in_temporary(), *_known_to_git(top)}:
+    for path in {*_left_behind(top), *_known_to_git(top)}:
         with contextlib.suppress(OSError, CiPerfError):
             _sweep(top, path)
 
@@ -77,11 +80,10 @@ def _sweep(top: Path, path: Path) -> None:
             _forget(top, path)
 
 
-def _left_in_temporary() -> Iterator[Path]:
+def _left_behind(top: Path) -> Iterator[Path]:
     """Yield folders whose name is ours. Their repository may be gone, as on a cleaned runner."""
-    for path in _temporary().glob(f"{_PREFIX}*"):
-        if _OURS.fullmatch(path.name):
-            yield path
+    for parent in _list_parents(top):
+        yield from (each for each in parent.glob(f"{_PREFIX}*") if _OURS.fullmatch(each.name))
 
 
 def _known_to_git(top: Path) -> Iterator[Path]:
@@ -107,6 +109,8 @@ def _create_folder(candidates: Iterator[Path]) -> Path:
     reason = OSError(errno.ENOENT, os.strerror(errno.ENOENT))
     for path in candidates:
         try:
+            if _is_in_git(path):
+                path.parent.mkdir(exist_ok=True)
             path.mkdir(mode=0o700)
         except OSError as error:
             reason = error
@@ -116,14 +120,35 @@ def _create_folder(candidates: Iterator[Path]) -> Path:
 
 
 def _candidates(top: Path) -> Iterator[Path]:
-    """Yield paths, best first: of the right length with a name of ours, a sibling, any."""
-    length, temporary = len(os.fsencode(top)), _temporary()
-    least = len(_PREFIX) + _RANDOM
-    for parent, shortest in ((temporary, least), (top.parent, 1), (temporary, 1)):
-        letters = length - len(os.fsencode(parent / "-")) + 1
-        if shortest <= letters <= _LONGEST_NAME and parent != top:
-            yield from (parent / _name(letters) for _ in range(_TRIES))
-    yield from (temporary / _name(least) for _ in range(_TRIES))
+    """Yield paths, best first: on the file system of `top`, then of its length, then near to it."""
+    length, least = len(os.fsencode(top)), len(_PREFIX) + _RANDOM
+    parents = _list_parents(top)
+    near = [parent for parent in parents if _is_same_disk(parent, top)]
+    for group in (near, [parent for parent in parents if parent not in near]):
+        for parent in group:
+            letters = length - len(os.fsencode(parent / "-")) + 1
+            if 1 <= letters <= _LONGEST_NAME:
+                yield from (parent / _name(letters) for _ in range(_TRIES))
+        for parent in group:
+            yield from (parent / _name(least) for _ in range(_TRIES))
+
+
+def _list_parents(top: Path) -> list[Path]:
+    """Return the folders in which the base may lie, best first."""
+    common = git.run(top, "rev-parse", "--git-common-dir").out
+    return [*([top.parent] if top.parent != top else []), _temporary(), top / common / _IN_GIT]
+
+
+def _is_in_git(path: Path) -> bool:
+    return path.parent.name == _IN_GIT and (path.parents[1] / "HEAD").is_file()
+
+
+def _is_same_disk(first: Path, second: Path) -> bool:
+    """Whether two folders, which need not be there yet, lie on one file system."""
+    places = [
+        next(place for place in (path, *path.parents) if place.exists()) for path in (first, second)
+    ]
+    return places[0].stat().st_dev == places[1].stat().st_dev
 
 
 def _name(length: int) -> str:
@@ -142,6 +167,9 @@ def _temporary() -> Path:
 def _remove(top: Path, path: Path) -> None:
     """Remove a folder, whatever its code has done to it, and have git forget it."""
     scratch.remove_tree(path)
+    if _is_in_git(path):
+        with contextlib.suppress(OSError):  # another base lies there
+            path.parent.rmdir()
     _forget(top, path)
 
 

@@ -1,6 +1,6 @@
 """Each side of `check -- COMMAND` is its own, whatever variables and words lead into the head.
 
-A command prints the pace of the files that it has found: 100 ms in the base, 300 ms in the head.
+A command prints the pace of the files that it finds: 101.37 ms in the base, 303.91 in the head.
 """
 
 import json
@@ -32,11 +32,11 @@ def git(tmp_path):
         run_py=PLAIN,
         by_pwd_py=BY_PWD,
         by_data_py=PROGRAM.format(where="print(open(os.environ['DATA']).read())"),
-        pace_py="MS = 100",
+        pace_py="MS = 101.37",
         Makefile=f"bench: ; @cd $(PWD) && {sys.executable} run.py\n",
     )
     made.ask("switch", "--quiet", "--create", "branch")
-    made.commit(pace_py="MS = 300")
+    made.commit(pace_py="MS = 303.91")
     return made
 
 
@@ -74,19 +74,19 @@ def test_variables_lead_each_side_into_its_own_checkout(git):
     done, row = check(git, "sh", "-c", command, FILES=f"{git.root}/run.py", **variables)
 
     assert done.code == ExitCode.REGRESSED, done.err
-    assert (row["base"], row["head"]) == (pytest.approx(0.1), pytest.approx(0.3))
+    assert (row["base"], row["head"]) == (pytest.approx(0.10137), pytest.approx(0.30391))
     assert "❌ Fail (red job): slower: command +200 %" in done.err
     assert "head's checkout" not in (git.root.parent / "report.md").read_text()
 
 
 def test_untracked_data_go_on_working_and_are_named_once(git):
-    (git.root / "numbers").write_text("time 100ms")
+    (git.root / "numbers").write_text("time 101.37ms")
     data = f"{git.root}/numbers"
 
     done, row = check(git, sys.executable, "by.data.py", DATA=data, CI_PROJECT_DIR=str(git.root))
 
     assert done.code == ExitCode.REGRESSED, done.err  # of the pace, which each side has itself
-    assert row["base"] == pytest.approx(0.1)
+    assert row["base"] == pytest.approx(0.10137)
     report = (git.root.parent / "report.md").read_text()
     assert report.count("these variables lead both sides into the head's checkout: DATA") == 1
     assert "CI_PROJECT_DIR" not in report
@@ -102,6 +102,22 @@ def test_a_word_that_leads_into_the_checkout_is_refused(git, tmp_path, word):
     assert done.code == ExitCode.USAGE
     assert "both run the head's files" in done.err
     assert row is None
+
+
+def test_an_alarm_on_another_file_system_is_at_most_likely_slower(git, mounted):
+    """A README-only change, in a mounted worktree whose repository is elsewhere."""
+    program = "import os\nprint('time 303.91ms' if os.path.ismount('.') else 'time 101.37ms')"
+    git.ask("switch", "--quiet", "main")
+    git.commit(disk_py=program)
+    git.ask("worktree", "add", "--quiet", "--force", "-b", "readme", mounted)
+    repositories.Repository(mounted).commit(README="More words")
+
+    done, row = check(git, sys.executable, "disk.py", cwd=mounted)
+
+    assert done.code == ExitCode.NO_ANSWER, done.err
+    assert row["verdict"] == "likely_slower"
+    report = (git.root.parent / "report.md").read_text()
+    assert "`other_file_system` (`command`): `the head lies in" in report.partition("<details>")[0]
 
 
 SUITE = """
@@ -126,7 +142,7 @@ def commit_suite(git, command, setup="true", server=""):
     (git.root / "workloads/suite.toml").write_text(text)
     git.commit()
     git.ask("switch", "--quiet", "-C", "branch")
-    git.commit(pace_py="MS = 300")
+    git.commit(pace_py="MS = 303.91")
 
 
 def test_setup_servers_and_commands_of_a_suite_run_in_their_own_side(git):
@@ -152,7 +168,7 @@ ready_s = 60""",
     )
 
     assert done.code == ExitCode.REGRESSED, done.err
-    assert (row["base"], row["head"]) == (pytest.approx(0.1), pytest.approx(0.3))
+    assert (row["base"], row["head"]) == (pytest.approx(0.10137), pytest.approx(0.30391))
 
 
 def test_a_path_into_the_checkout_is_refused_in_a_suite_too(git):

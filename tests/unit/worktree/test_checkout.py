@@ -1,4 +1,7 @@
 import os
+import shutil
+import subprocess
+import tempfile
 import time
 from pathlib import Path
 
@@ -92,11 +95,43 @@ def test_the_repository_may_itself_be_a_worktree(forked, tmp_path):
 # --- where it lies
 
 
-def test_its_path_is_as_long_as_the_heads(forked, temporary):
+def test_its_path_is_as_long_as_the_heads(forked):
     with worktree.base_of(forked.root, "main") as base:
         assert len(str(base.root)) == len(str(forked.root))
-        assert base.root.parent == temporary
+        assert base.root.parent == forked.root.parent
         assert base.notes == ()
+
+
+def test_it_lies_on_the_disk_of_the_head_wherever_temporary_files_are(forked, use_tempdir):
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as other:
+        use_tempdir(Path(other))
+        with worktree.base_of(forked.root, "main") as base:
+            assert base.root.stat().st_dev == forked.root.stat().st_dev != Path(other).stat().st_dev
+
+
+def test_it_lies_in_the_repository_where_all_else_is_on_another_disk(tmp_path, mounted):
+    git = repositories.Repository(mounted)
+    repositories.forked(tmp_path / "other").ask(
+        "worktree", "add", "--quiet", tmp_path / "w", "main"
+    )
+    shutil.copytree(tmp_path / "other", mounted, dirs_exist_ok=True)
+    git.ask("worktree", "prune")
+
+    with worktree.base_of(mounted, "main") as base:
+        assert base.root.parent == mounted / ".git/ci-perf"
+        assert (base.root / "code.py").read_text() == "base"
+        assert git.ask("status", "--porcelain") == ""
+
+    assert not (mounted / ".git/ci-perf").exists()
+
+
+def test_it_lies_anywhere_if_no_place_is_on_the_disk_of_the_head(tmp_path, mounted):
+    git = repositories.forked(tmp_path / "other")
+    git.ask("worktree", "add", "--quiet", "--force", mounted, "change")
+
+    with worktree.base_of(mounted, "main") as base:
+        assert base.root.parent == tmp_path
+        assert (base.root / "code.py").read_text() == "base"
 
 
 def test_beside_a_short_name_it_is_a_sibling(tmp_path):
@@ -158,11 +193,13 @@ def test_a_folder_that_the_base_does_not_have_is_named(forked, temporary):
     assert not list(temporary.iterdir())
 
 
-def test_without_a_place_for_files_the_message_names_another(cramped, temporary):
+def test_without_a_place_for_files_the_message_names_another(mounted, temporary):
+    git = repositories.forked(mounted / "app")
     temporary.rmdir()
+    subprocess.run(["mount", "-o", "remount,ro", mounted], check=True)
 
     with pytest.raises(CannotWriteError, match="TMPDIR"):
-        worktree.base_of(cramped.root, "main").__enter__()
+        worktree.base_of(git.root, "main").__enter__()
 
 
 # --- what does not happen
