@@ -152,6 +152,47 @@ def test_no_python_of_an_action_looks_for_modules_in_the_workspace():
     assert all((one or other).startswith(("-P ", "-c 'import sys;")) for one, other in started)
 
 
+def test_no_workflow_makes_an_environment_by_a_file_of_the_checkout(tmp_path):
+    """A pull request may have a `venv.py`, and the jobs that plan and judge run nothing of it."""
+    scripts = [step["run"] for path in WORKFLOWS for step in steps_of(path) if "run" in step]
+    lines = {
+        line.strip() for script in scripts for line in script.splitlines() if "-m venv" in line
+    }
+    (tmp_path / "venv.py").write_text("raise SystemExit('of the pull request')\n")
+    (tmp_path / "python3").symlink_to(sys.executable)
+
+    assert lines
+    for line in lines:
+        done = subprocess.run(
+            ["bash", "-c", f"{line} --without-pip"],
+            capture_output=True,
+            check=False,
+            cwd=tmp_path,
+            env={"PATH": f"{tmp_path}:{os.environ['PATH']}", "RUNNER_TEMP": str(tmp_path)},
+            text=True,
+        )
+        assert (done.returncode, done.stderr) == (0, "")
+
+
+GUIDES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def test_the_steps_that_our_guides_show_leave_no_token_on_the_disk():
+    """They run code of a pull request; people copy them."""
+    text = "\n".join(path.read_text("utf-8") for path in GUIDES)
+    shown = [
+        (YAML(typ="safe").load(snippet), snippet)
+        for snippet in re.findall(r"```ya?ml\n(.*?)```", text, re.DOTALL)
+        if "checkout@" in snippet
+    ]
+
+    assert shown
+    for (job,), snippet in ((list(document.values()), snippet) for document, snippet in shown):
+        assert job["permissions"] == {"contents": "read"}, snippet
+        checkouts = [step for step in job["steps"] if "checkout@" in step.get("uses", "")]
+        assert [step["with"]["persist-credentials"] for step in checkouts] == [False], snippet
+
+
 # --- releases
 
 

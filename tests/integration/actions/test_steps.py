@@ -85,6 +85,13 @@ def test_on_a_pull_request_base_and_head_are_launched_in_turns(recorded):
     ]
 
 
+def test_in_a_merge_queue_what_is_merged_so_far_is_the_base(recorded):
+    job = recorded(event={"merge_group": {"head_sha": "e5f6", "base_sha": "a1b2c3d4"}})
+    job.run_action(ROOT)
+
+    assert called(job, "check")[-2:] == ["--against=a1b2c3d4", "--budget=20m"]
+
+
 def test_what_came_before_is_handed_on_where_it_is_there(recorded):
     job = recorded(event={"pull_request": {"number": 7, "base": {"sha": "a1b2c3d4"}}})
     (job.workspace / "first.json").write_text("{}")

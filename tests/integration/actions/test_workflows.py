@@ -1,5 +1,6 @@
 """What the workflows to copy do: their conditions by GitHub's own rules, their scripts for real."""
 
+import re
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,6 +9,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from tests import repositories
+from tests.actions.expressions import Expressions
 from tests.actions.runner import SHELLS
 from tests.integration.actions.conftest import executable
 
@@ -136,6 +138,64 @@ def test_a_new_base_branch_is_measured_and_a_new_title_cannot_pass_for_a_measure
     assert expressions.filled(job["name"], {"github": github}) == name
 
 
+def test_a_merge_queue_is_measured_each_group_for_itself(expressions):
+    """What is about to be merged; groups are tested at once, and none may push out another one."""
+
+    def fill(text, sha):
+        group = {"head_sha": sha, "base_sha": "b"}
+        event = {"action": "checks_requested", "merge_group": group}
+        github = {"repository": SAME, "event_name": "merge_group", "event": event}
+        contexts = {"github": github, "inputs": {"artifact": "ci-perf"}}
+        assert expressions.holds(jobs["measure"]["if"], contexts, "success")
+        assert not expressions.holds(jobs["count-checks"]["if"], contexts, "success")
+        return expressions.filled(text, contexts)
+
+    jobs = workflow("check")["jobs"]
+    measure = jobs["measure"]
+    assert "merge_group" in workflow("perf")["on"]
+    assert fill(measure["name"], "a") == "measure"
+    assert fill(measure["steps"][0]["with"]["ref"], "a") == "a"
+    for job in (measure, jobs["report"]):
+        groups = {fill(job["concurrency"]["group"], sha) for sha in "abc"}
+        assert len(groups) == 3
+
+
+# --- what may be required
+
+GUIDE = (ROOT / "docs/github.md").read_text(encoding="utf-8")
+(REQUIRED,) = re.findall(r"```yaml\n(  measured:\n.*?)```", GUIDE, re.DOTALL)
+
+
+@pytest.mark.parametrize(
+    ("measured", "code"),
+    [("success", 0), ("skipped", 1), ("failure", 1), ("cancelled", 1), ("", 1)],
+)
+def test_the_job_to_require_is_red_for_what_nobody_has_measured(expressions, measured, code):
+    """A fork is left out: all jobs of check.yml are skipped, which passes where it is required."""
+    job = YAML(typ="safe").load(REQUIRED)["measured"]
+    needs = {job["needs"]: {"result": "skipped", "outputs": {"measured": measured}}}
+    contexts = {"github": {"event": a_pull(FORK, action="opened")}, "needs": needs}
+    (step,) = job["steps"]
+    values = {key: expressions.filled(value, contexts) for key, value in step["env"].items()}
+
+    done = subprocess.run([*SHELLS["bash"], "-c", step["run"]], env=values, check=False)
+
+    assert done.returncode == code
+    assert expressions.holds(job["if"], contexts, "failure")
+    assert workflow("check")["on"]["workflow_call"]["outputs"].keys() == {"measured"}
+
+
+def test_a_new_title_leaves_the_job_to_require_as_it_was(expressions):
+    job = YAML(typ="safe").load(REQUIRED)["measured"]
+    event = a_pull(SAME, action="edited", changes={"title": {"from": "old"}})
+    contexts = {"github": {"event": event}}
+
+    assert not expressions.holds(job["if"], contexts, "success")
+    assert expressions.filled(job["name"], contexts) == "measured (same base)"
+    plain = {"github": {"event": a_pull(SAME, action="opened")}}
+    assert expressions.filled(job["name"], plain) == "measured"
+
+
 # --- the script that proposes baselines
 
 # Knows how many pull requests are open, and notes those that are made.
@@ -155,22 +215,25 @@ class Night:
     origin: repositories.Repository
     clone: repositories.Repository
     folder: Path
+    expressions: Expressions
 
     @property
     def made(self):
         """What `gh pr create` was asked, if it was."""
         return self.folder / "made"
 
-    def propose(self, text, *, opened=0):
+    def propose(self, text, *, opened=0, artifact="ci-perf"):
         """Run the last step, with this baseline and so many open pull requests of the last one."""
-        for name, content in (("baselines/x.json", text), ("measured/run.json", "not for git")):
+        file = f"baselines/{artifact}.json"
+        for name, content in ((file, text), ("measured/run.json", "not for git")):
             path = self.clone.root / name
             path.parent.mkdir(exist_ok=True)
             path.write_text(content)
         (self.folder / "open").write_text(f"{opened}\n")
-        script = workflow("baseline")["jobs"]["propose"]["steps"][-1]["run"]
+        step = workflow("baseline")["jobs"]["propose"]["steps"][-1]
+        branch = self.expressions.filled(step["env"]["BRANCH"], {"inputs": {"artifact": artifact}})
         return subprocess.run(
-            [*SHELLS["bash"], "-c", script],
+            [*SHELLS["bash"], "-c", step["run"]],
             capture_output=True,
             check=True,
             cwd=self.clone.root,
@@ -178,7 +241,8 @@ class Night:
                 "PATH": f"{self.folder}:/usr/bin:/bin",
                 "OPEN": str(self.folder / "open"),
                 "MADE": str(self.made),
-                "BRANCH": "ci-perf/baseline",
+                "ARTIFACT": artifact,
+                "BRANCH": branch,
                 "BASE": "main",
                 "BASELINES": "baselines",
                 "GITHUB_WORKFLOW": "perf-baseline",
@@ -190,18 +254,18 @@ class Night:
 
 
 @pytest.fixture
-def night(tmp_path):
+def night(tmp_path, expressions):
     origin = repositories.init(tmp_path / "origin")
     origin.commit()
     executable(tmp_path / "gh", GH)
-    return Night(origin, origin.clone(tmp_path / "clone"), tmp_path)
+    return Night(origin, origin.clone(tmp_path / "clone"), tmp_path, expressions)
 
 
 def test_a_night_proposes_its_baselines_and_nothing_else(night):
     night.propose("new")
 
     changed = night.origin.ask("show", "--name-only", "--format=%an", "ci-perf/baseline")
-    assert changed.split() == ["github-actions[bot]", "baselines/x.json"]
+    assert changed.split() == ["github-actions[bot]", "baselines/ci-perf.json"]
     assert "--base\nmain\n" in night.made.read_text()
 
 
@@ -211,7 +275,7 @@ def test_the_next_night_replaces_what_the_last_one_proposed(night):
     night.clone.ask("reset", "--quiet", "--hard", "HEAD~1")
     night.propose("newer", opened=1)
 
-    assert night.origin.ask("show", "ci-perf/baseline:baselines/x.json") == "newer"
+    assert night.origin.ask("show", "ci-perf/baseline:baselines/ci-perf.json") == "newer"
     assert not night.made.exists()
 
 
@@ -223,3 +287,28 @@ def test_a_night_without_news_proposes_nothing(night):
 
     assert done.stdout == "Nothing to propose.\n"
     assert not night.made.exists()
+
+
+def test_each_of_three_machines_proposes_its_own_baselines(night):
+    artifacts = ("ci-perf", "ci-perf-h100", "ci-perf-l4")
+    for artifact in artifacts:
+        night.propose(artifact, artifact=artifact)
+        assert f"({artifact})" in night.made.read_text()
+        night.clone.ask("reset", "--quiet", "--hard", "HEAD~1")
+
+    branches = ("ci-perf/baseline", "ci-perf/baseline-ci-perf-h100", "ci-perf/baseline-ci-perf-l4")
+    for branch, artifact in zip(branches, artifacts, strict=True):
+        changed = night.origin.ask("diff", "--name-only", "main", branch)
+        assert changed == f"baselines/{artifact}.json"
+
+
+def test_two_calls_of_baseline_yml_share_no_artifact_and_push_out_none(expressions):
+    document = workflow("baseline")
+    steps = [step for job in document["jobs"].values() for step in job["steps"]]
+    names = [step["with"]["name"] for step in steps if "-artifact@" in step.get("uses", "")]
+    places = [*names, document["concurrency"]["group"]]
+
+    assert len(names) == 2
+    for place in places:
+        filled = {expressions.filled(place, {"inputs": {"artifact": each}}) for each in "abc"}
+        assert len(filled) == 3
