@@ -6,17 +6,22 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
+from ci_perf.model import metrics
 from ci_perf.model.comparison import Code, Difference, Numerics, Verdict
 from ci_perf.model.environment import Software, with_memory_of
 from ci_perf.model.process import Fingerprint
 from ci_perf.model.suite import OWN, Limit, Tiers
-from ci_perf.model.summary import Subject
+from ci_perf.model.summary import Numbers, Subject
 
 NONE = "none"
 # A smaller number counts as one of this size. Computed in fp32 from numbers around one it carries
 # a rounding error of about 1e-7 to 1e-6, which may be a large share of it and says nothing: at the
 # default tolerance, differences below 1e-6 never count.
 NUMERIC_FLOOR = 1e-3
+# Two pairs may decide. The number of a loop that the clock ends is hardly the same in two launches,
+# and without a tenth of its times a median can hide no loss.
+_AGREEING = 2
+_OTHER_TIMES = 0.1
 # What one step time stands for.
 _STEP = ("items_per_step", "item_unit", "statistic")
 
@@ -38,7 +43,28 @@ def obstacles(base: Subject, head: Subject, tiers: Tiers) -> str:
     steps = [{name: getattr(side, name) for name in _STEP} for side in (base, head)]
     if step := _different(*steps):
         return f"a step is not the same on both sides: {_spell(step)}"
-    return ""
+    launches = [[each for s in side.sessions for each in s.processes] for side in (base, head)]
+    return describe_other_times(*launches)
+
+
+def describe_other_times(base: Iterable[Numbers], head: Iterable[Numbers]) -> str:
+    """Say that a command prints another number of times in the head; each side has its launches.
+
+    It does if the launches of the base agree on one number, and none of the head is near it. Where
+    they differ among themselves, as of a loop that the clock ends, the number says nothing.
+    """
+    name = metrics.PRINTED_TIMES.name
+    before, after = ([each[name] for each in side if name in each] for side in (base, head))
+    if len(before) < _AGREEING or len(set(before)) > 1 or not after:
+        return ""
+    number, least, most = before[0], min(after), max(after)
+    if least - _OTHER_TIMES * number <= number <= most + _OTHER_TIMES * number:
+        return ""
+    found = f"{least:g}" if least == most else f"{least:g} to {most:g}"
+    return (
+        f"times that --metric finds in a run: {number:g} → {found}; let both sides do as many "
+        "steps, and print each in the same way"
+    )
 
 
 def soft_differences(pairs: Iterable[tuple[Subject, Subject]]) -> tuple[Difference, ...]:

@@ -132,6 +132,7 @@ def _find_counts(process: Process) -> Numbers:
         metrics.FLOPS: work.flops,
         metrics.STEP_CPU: cpu_time(timed),
         metrics.TASKS: timed.tasks,
+        metrics.PRINTED_TIMES: process.printed_times,
         metrics.ARRIVAL_SKEW: ranks.arrival_skew_s if ranks else None,
     }
     if memory.below_count:

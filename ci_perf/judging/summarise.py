@@ -4,6 +4,8 @@ import statistics
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
+import msgspec
+
 from ci_perf.judging import canaries, comparability, launch_numbers
 from ci_perf.model.process import (
     BreakEven,
@@ -24,6 +26,15 @@ def run(measured: Run, *, label: str) -> Summary:
     Each workload has what its own session knows: each node has canaries of its own.
     """
     sessions = {name: session for session in measured.sessions for name in session.workloads}
+    subjects = [
+        _subject(measured, workload, sessions[workload.workload]) for workload in measured.measured
+    ]
+    # Pairs of different work are none.
+    other = {each.workload: why for each in subjects if (why := _describe_other_work(each))}
+    interleaved = measured.interleaved
+    if interleaved is not None and other:
+        incomparable = interleaved.incomparable | other
+        interleaved = msgspec.structs.replace(interleaved, incomparable=incomparable)
     return Summary(
         label=label,
         source=measured.source,
@@ -32,13 +43,13 @@ def run(measured: Run, *, label: str) -> Summary:
         selection=measured.selection,
         validity=measured.validity,
         subjects=tuple(
-            _subject(measured, workload, sessions[workload.workload])
-            for workload in measured.measured
+            msgspec.structs.replace(each, paired=None) if each.workload in other else each
+            for each in subjects
         ),
         failed=measured.failed,
         machine=measured.environment.hard,
         image=measured.environment.image,
-        interleaved=measured.interleaved,
+        interleaved=interleaved,
         checks=measured.checks,
         check=measured.check,
         profiles=tuple(_profile(workload, measured) for workload in measured.measured),
@@ -99,6 +110,12 @@ def _find_paired(measured: Run, workload: Measured) -> PairedNumbers | None:
             for run, paired in earlier
         ),
     )
+
+
+def _describe_other_work(subject: Subject) -> str:
+    """Say why pairs compare different work; empty where they do not."""
+    pairs = subject.paired.pairs if subject.paired else ()
+    return comparability.describe_other_times(*zip(*pairs, strict=True)) if pairs else ""
 
 
 def _find_workload(all_paired: Iterable[Paired], name: str) -> Paired | None:

@@ -10,6 +10,7 @@ import math
 import os
 import re
 import shlex
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -109,6 +110,7 @@ class RepeatedCommand:
     server: Server | None = None
     matching_s: int = _MATCHING_S
     _peak_bytes: int = 0
+    _printed: list[int] = field(default_factory=list)
     _step_times_s: list[float] = field(default_factory=list)
     _report: StepReport | None = None
     _numbers: list[Numbers] = field(default_factory=list)
@@ -150,6 +152,7 @@ class RepeatedCommand:
         """Run it once, and keep none of its numbers. Raises RuntimeError as `run`."""
         self.run()
         self._numbers.clear()
+        self._printed.clear()
         self._peak_bytes = 0
 
     def _execute(self, folder: Path, written: Path, output: IO[str]) -> int:
@@ -209,6 +212,7 @@ class RepeatedCommand:
 
     def _take_steps(self, times_s: Sequence[float], report: Path) -> None:
         """Keep the step times that were printed or reported. Raises ValueError."""
+        self._printed += [len(times_s)] if self.metric else []
         self._step_times_s = [*times_s[self.skip :]]
         self._report = files.read(report, StepReport) if report.exists() else None
         if self._report is not None and self._report.asked and not self._report.steps_s:
@@ -233,8 +237,9 @@ class RepeatedCommand:
         """Add the largest process in the place of ours, and what a loop has reported."""
         report, process = self._report, result.process
         memory = msgspec.structs.replace(process.memory, host_rss_peak_bytes=self._peak_bytes)
+        printed = round(statistics.fmean(self._printed), 3) if self._printed else None
+        process = msgspec.structs.replace(process, memory=memory, printed_times=printed)
         if report is None:
-            process = msgspec.structs.replace(process, memory=memory)
             return msgspec.structs.replace(result, process=process)
         memory = msgspec.structs.replace(memory, device=report.device_memory)
         process = msgspec.structs.replace(

@@ -165,6 +165,7 @@ ARRIVAL_SKEW = _record("arrival_skew_s", "arrival skew", Unit.SECOND)
 TASKS = _record("tasks", "processes and threads", Unit.COUNT)
 PROCESS_COUNT = _record("process_count", "processes", Unit.COUNT)
 LARGEST_PROCESS = _record("largest_process_bytes", "largest process", Unit.BYTE)
+PRINTED_TIMES = _record("printed_times", "printed times", Unit.COUNT)
 
 RECORDED = (
     THROUGHPUT,
@@ -181,6 +182,7 @@ RECORDED = (
     TASKS,
     PROCESS_COUNT,
     LARGEST_PROCESS,
+    PRINTED_TIMES,
 )
 ALL = (*JUDGED, *RECORDED)
 BY_NAME = {metric.name: metric for metric in ALL}

@@ -265,8 +265,9 @@ class Process(Struct, frozen=True, kw_only=True):
     """One launch: the unit of judgement.
 
     ``metrics`` are the user's own, by `metrics.name_own`, in the units of `metrics.find_metric`.
-    ``absent`` says, by the name of an instrument, why it shows nothing: what comes after the timed
-    region has failed, or there was no time for it.
+    ``printed_times`` is how many times a run of a command printed, with those that are skipped: the
+    mean over its runs. ``absent`` says, by the name of an instrument, why it shows nothing: what
+    comes after the timed region has failed, or there was no time for it.
     """
 
     index: Count
@@ -283,6 +284,7 @@ class Process(Struct, frozen=True, kw_only=True):
     ranks: Ranks | None = None
     evidence: Evidence | None = None
     metrics: dict[Name, Amount] = {}
+    printed_times: Amount | None = None
     absent: dict[Name, Text] = {}
 
     def __post_init__(self) -> None:

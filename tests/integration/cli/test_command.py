@@ -80,6 +80,21 @@ def test_a_command_that_stayed_as_it_was_is_green(repository):
     assert "No action needed" in done.out
 
 
+def test_another_number_of_printed_times_is_not_comparable(repository):
+    """A logger that changes its unit where a step is slow: one line of ten is left."""
+    slow = PROGRAM.replace(
+        'time {500 * pace.S:.3f}ms"', 'took 50ms" if number else "iter 0: time 2.500ms"'
+    )
+    repository.commit(program_py=slow)
+
+    done, rows = checked(repository, "--metric", "step_ms=iter .*time ([0-9.]+)ms")
+
+    assert done.code == ExitCode.NO_ANSWER, done.err
+    assert rows[""]["code"] == "not_comparable"
+    above, _, _ = done.out.partition("<details>")
+    assert "times that --metric finds in a run: 10 → 1; let both sides do" in above
+
+
 @pytest.mark.parametrize(
     ("command", "said"),
     [
