@@ -333,7 +333,7 @@ def _action(
 
 def _asks_for_it(row: Row) -> bool:
     """Whether a row that gates shows that the baseline no longer describes this run."""
-    if isinstance(row, Uncompared) and row.verdict is Verdict.NEW:
+    if isinstance(row, Uncompared) and row.head and not row.base:
         return True  # it gets its first number
     return row.gate and bool(_find_moved_metric(row, Mode.KEEP))
 

@@ -138,14 +138,15 @@ def _different(
 
 
 def _compare_baseline(edit: BaselineEdit, limits: Limits | None) -> Iterator[GateChange]:
-    """Say which losses of a workload a baseline brings along, or that it is gone."""
+    """Say which losses of a workload a baseline brings along, or what of it is gone."""
     workload, kind = edit.workload, GateKind.ACCEPTED
     if edit.before and not edit.after:
         yield GateChange(kind=GateKind.BASELINE, workload=workload)
     known = limits.of(workload) if limits else {}
-    for name in sorted(edit.before.keys() & edit.after.keys() & {*edit.accepted}):
-        old, new = edit.before[name], edit.after[name]
-        if (find_limit(known, name) or Limit()).gate and _is_worse(name, old, new):
+    for name in sorted(edit.before.keys() & {*edit.accepted}):
+        old, new = edit.before[name], edit.after.get(name, "gone")
+        is_lost = isinstance(new, str) or _is_worse(name, old, new)
+        if is_lost and (find_limit(known, name) or Limit()).gate:
             yield GateChange(
                 kind=kind, workload=workload, name=name, before=old, after=new, reason=edit.reason
             )

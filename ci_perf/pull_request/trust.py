@@ -114,6 +114,8 @@ def limit_answer(
         unanswered.append(say("unproven", workloads=slower))
     if is_fork and (without := count_incomparable(comparison)):
         unanswered.append(say("no_baseline_of_a_fork", workloads=without))
+    if refused and (without := _count_new(comparison)):
+        unanswered.append(say("no_baseline_without_pairs", workloads=without))
     if is_fork and source:
         # A required check shows an exit code, and no notes: it neither passes nor blames the head.
         comparison = msgspec.structs.replace(comparison, exit_code=int(ExitCode.NO_ANSWER))
@@ -181,6 +183,11 @@ def count_unproven(comparison: Comparison, *, are_pairs_refused: bool) -> int:
 def count_incomparable(comparison: Comparison) -> int:
     """Count workloads with a baseline that could not judge: of another machine, or workload."""
     return len({row.workload for row in comparison.rows if row.code is Code.NOT_COMPARABLE})
+
+
+def _count_new(comparison: Comparison) -> int:
+    """Count workloads without a baseline: without pairs, the base may have them, too."""
+    return len({row.workload for row in comparison.rows if row.code is Code.NEW and row.gate})
 
 
 def with_proven_programs(

@@ -85,6 +85,28 @@ def test_pairs_of_a_base_with_changed_files_are_left_alone(second):
     assert LEFT_ALONE in second.body
 
 
+def test_what_has_no_baseline_is_not_new_where_its_pairs_are_left_alone(second):
+    second.opened()
+    how = paired(1.0, commit="f" * 40)
+    measured = (a_measured("mlp", *STEADY), a_measured("added", *STEADY))
+    ended = second.measured(of_head(*measured, **how)).report()
+
+    assert ended.code == ExitCode.NO_ANSWER
+    assert "1 workload could not be compared without the pairs that are ignored" in second.body
+
+
+def test_what_the_budget_left_is_not_new_for_the_job_that_judges_again(second):
+    second.opened()
+    how = paired(1.0)
+    left = {"stopped": "budget", "expected": ("mlp", "left")}
+    how["interleaved"] = msgspec.structs.replace(how["interleaved"], **left)
+    measured = (a_measured("mlp", *STEADY), a_measured("left", *STEADY))
+    ended = second.measured(of_head(*measured, **how)).report()
+
+    assert ended.code == ExitCode.NO_ANSWER
+    assert "not compared, because the budget ended: `left`" in second.body
+
+
 def test_a_base_of_its_own_does_not_clear_a_head_in_the_eyes_of_the_bot(second):
     second.measured(twice_as_slow(paired(1.0, commit="f" * 40)))
     _, ended = second.bot(ACCEPT)

@@ -149,6 +149,12 @@ def test_a_loss_that_a_baseline_brings_along_is_named_with_its_reason():
     )
 
 
+def test_a_metric_that_is_accepted_to_be_gone_is_named():
+    edit = msgspec.structs.replace(an_edit(), after={"step_cpu_s": 0.1})
+
+    assert said(BASE, edits=[edit]) == [("ACCEPTED", "w1", "step_time_s", 0.1, "gone")]
+
+
 @pytest.mark.parametrize("edit", [an_edit(after=0.05), an_edit(accepted=()), an_edit(before=None)])
 def test_a_gain_an_appended_session_and_a_new_baseline_are_no_loss(edit):
     assert said(BASE, edits=[edit]) == []
