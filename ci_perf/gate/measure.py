@@ -19,14 +19,17 @@ from ci_perf.gate.traces import describe_traces, list_sides, prepare_folder
 from ci_perf.judging.earlier_checks import Before, Offered
 from ci_perf.launch import side_paths
 from ci_perf.launch.run_task import Launcher
+from ci_perf.measuring import distrust
 from ci_perf.model.run import Checks, Run
 from ci_perf.model.suite import MOST_THREADS, OWN, Plan
+from ci_perf.model.validity import validity_of
 from ci_perf.program.tree_sources import FolderTree
 from ci_perf.same_program.records import BaseSide, RecordCache, Records
 from ci_perf.session import Listener
 from ci_perf.system import files, signals
 from ci_perf.system.signals import Interrupts
 from ci_perf.worktree import Checkout, SideName, run_setup
+from ci_perf.worktree.checkout_state import CheckoutState, describe_move, read_state
 
 # A sentence; a longer one would be refused as a document.
 _MOST_REASON_CHARS = 2000
@@ -94,9 +97,13 @@ def measure_plan(
         files.check_target(options.output)
     identity = session.new_identity()
     device = plan.device if options.device == "auto" else options.device
+    root = Path(plan.root)
+    commit = read_state(root, None).commit
     # An interrupt ends the measuring in its own way; one that comes later finds the run written.
     with open_launcher(plan, options, identity, notify) as (ending, checkout, launcher):
         base = set_up(plan, checkout, launcher, ending, notify)
+        base_root = base.root if base else None
+        state = dataclasses.replace(read_state(root, base_root), commit=commit)
         with tell_listener(listener):
             ending.check()  # what came until here, nobody else has heard
             if plan.tests:
@@ -105,7 +112,7 @@ def measure_plan(
                 with session.held(machine, plan, identity, listener, ending, timeout_s=timeout_s):
                     come = ending.have_come
                     plan = collecting.collect_plan(
-                        plan, Path(plan.root), runs=True, notify=notify, interrupted=come
+                        plan, root, runs=True, notify=notify, interrupted=come
                     )
                     base = base and collecting.collect_base(base, plan, notify, come)
                 ending.check()
@@ -133,6 +140,7 @@ def measure_plan(
                 identity=identity,
                 wait_s=options.wait_s if options.awaits_quiet else 0.0,
             )
+            run = _distrust_move(run, state, read_state(root, base_root))
             run = msgspec.structs.replace(run, unit=options.unit)
         if options.output is not None:
             try:
@@ -145,6 +153,17 @@ def measure_plan(
     if run_summary.is_interrupted(run):
         raise KeyboardInterrupt
     return run
+
+
+def _distrust_move(run: Run, before: CheckoutState, after: CheckoutState) -> Run:
+    """Return a run that is invalid if the checkout has changed meanwhile."""
+    paired = {each.workload for each in run.paired if each.pairs}
+    has_pairs = all(each.workload in paired for each in run.measured)
+    how = describe_move(before, after, has_pairs=has_pairs)
+    if not how:
+        return run
+    reasons = (*run.validity.reasons, distrust.distrust_moved(how))
+    return msgspec.structs.replace(run, validity=validity_of(reasons))
 
 
 class RunNotWrittenError(CannotWriteError):

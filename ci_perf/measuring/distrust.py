@@ -29,7 +29,7 @@ from ci_perf.system import linux
 
 _INVALID = (
     *("interrupted", "low_disk", "gpu_lost", "gpu_busy", "foreign_memory", "second_process"),
-    *("ecc_errors", "thermal_throttling", "hardware_slowdown"),
+    *("ecc_errors", "thermal_throttling", "hardware_slowdown", "checkout_changed"),
 )
 _DEGRADED = (
     *("canary_failed", "host_pressure", "memory_pressure", "cgroup_throttled", "clocks_held"),
@@ -100,6 +100,11 @@ def distrust_host(
         *distrust_space(scratch, min_free_bytes, _free(scratch)),
         *distrust_space(shared, min_shared_bytes, _free(shared)),
     )
+
+
+def distrust_moved(how: str) -> Reason:
+    """Return the reason for a checkout that somebody has changed meanwhile."""
+    return reason("checkout_changed", f"the checkout changed while it was measured: {how}")
 
 
 def distrust_base(plan: Plan, base: Path) -> Iterator[Reason]:

@@ -120,6 +120,30 @@ def test_an_alarm_on_another_file_system_is_at_most_likely_slower(git, mounted):
     assert "`other_file_system` (`command`): `the head lies in" in report.partition("<details>")[0]
 
 
+SWITCHES = "test -e ../switched || { touch ../switched; git -C $(cat ../where) switch -q main; }; "
+
+
+@pytest.mark.parametrize("first", [SWITCHES, "echo 1 >> count; "])
+def test_a_checkout_that_changes_while_it_is_measured_makes_the_run_invalid(git, first):
+    """A command that writes a tracked file on both sides does not."""
+    git.ask("switch", "--quiet", "main")
+    git.commit(count="0")
+    git.ask("switch", "--quiet", "-C", "branch")
+    git.commit(pace_py="MS = 303.91")
+    (git.root.parent / "where").write_text(str(git.root))
+
+    done, _ = check(git, "sh", "-c", f"{first}{sys.executable} run.py")
+
+    above = (git.root.parent / "report.md").read_text().partition("<details>")[0]
+    if first == SWITCHES:
+        assert done.code == ExitCode.NO_ANSWER, done.err
+        assert "🛑 This run cannot be trusted" in above
+        assert "the checkout changed while it was measured: HEAD was" in above
+    else:
+        assert done.code == ExitCode.REGRESSED, done.err
+        assert "checkout_changed" not in above
+
+
 SUITE = """
 schema_version = 1
 setup = {{ command = '''{setup}''' }}
