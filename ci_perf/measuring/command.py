@@ -25,7 +25,7 @@ import msgspec
 from ci_perf.measuring.own_metrics import Numbers, OwnMetrics, find_middle, join_runs, stamp
 from ci_perf.measuring.server import Server, find_free_port
 from ci_perf.model.process import WorkerResult
-from ci_perf.model.step_report import REPORT_VARIABLE, StepReport
+from ci_perf.model.step_report import ANOTHER_PROCESS, REPORT_VARIABLE, StepReport
 from ci_perf.model.suite import parse_metric
 from ci_perf.system import files, limits, linux
 from ci_perf.workload import Context, Workload
@@ -214,6 +214,11 @@ class RepeatedCommand:
         """Keep the step times that were printed or reported. Raises ValueError."""
         self._printed += [len(times_s)] if self.metric else []
         self._step_times_s = [*times_s[self.skip :]]
+        if report.with_name(ANOTHER_PROCESS).exists():
+            raise ValueError(
+                "expected one process with ci_perf.steps or ci_perf.record, found several; keep "
+                "it in the one that is meant (of several ranks, RANK=0 reports)"
+            )
         self._report = files.read(report, StepReport) if report.exists() else None
         if self._report is not None and self._report.asked and not self._report.steps_s:
             raise ValueError(

@@ -5,6 +5,8 @@ from ci_perf.model.process import CompileCounts, DeviceMemory
 
 # Names the file, in the environment of the command.
 REPORT_VARIABLE = "CI_PERF_REPORT"
+# Beside the file: another process had a report, too.
+ANOTHER_PROCESS = "another-process"
 
 
 class StepReport(Struct, frozen=True, kw_only=True):

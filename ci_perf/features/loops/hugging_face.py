@@ -21,7 +21,7 @@ class HuggingFaceCallback(TrainerCallback):  # type: ignore[misc]  # untyped, se
         """Begin with the first step; each does the samples of all its batches."""
         del state, control, others
         samples = args.train_batch_size * args.gradient_accumulation_steps * args.world_size
-        self._recorder = open_loop(*self._asked, samples)
+        self._recorder = open_loop(self, *self._asked, samples)
         if self._recorder is not None:
             self._recorder.begin()
 

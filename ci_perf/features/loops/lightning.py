@@ -32,7 +32,7 @@ class LightningCallback(_find_callback()):  # type: ignore[misc]  # its base is 
     def on_train_start(self, trainer: Any, module: Any) -> None:  # noqa: ANN401  Lightning's
         """Begin with the first step."""
         del trainer, module
-        self._recorder = open_loop(*self._asked)
+        self._recorder = open_loop(self, *self._asked)
         if self._recorder is not None:
             self._recorder.begin()
 

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from ci_perf.model import codec
 from ci_perf.model.metrics import check_own
 from ci_perf.model.process import CompileCounts, DeviceMemory
-from ci_perf.model.step_report import REPORT_VARIABLE, StepReport
+from ci_perf.model.step_report import ANOTHER_PROCESS, REPORT_VARIABLE, StepReport
 
 T = TypeVar("T")
 _WARMUP, _STEPS = 20, 50
@@ -32,6 +32,7 @@ class StepRecorder:
 
     def __init__(self, path: Path) -> None:
         self._path, self._process = path, os.getpid()
+        self._loop: object = None
         self._warmup, self._steps, self._items = 0, 0, 1.0
         self._ended = 0
         self._times_s: list[float] = []
@@ -46,16 +47,23 @@ class StepRecorder:
         self.is_done = False
         atexit.register(self._write)
 
-    def ask(self, warmup: int, steps: int, items: float) -> None:
-        """Ask for `steps` iterations after the `warmup`, each of `items`; the first loop decides.
+    def ask(self, loop: object, warmup: int, steps: int, items: float) -> None:
+        """Ask for `steps` iterations after the `warmup`, each of `items`.
 
-        Raises ValueError: a number below 1.
+        `loop` says which one: its place, or its callback. Raises ValueError: a number below 1, or
+        another loop than before.
         """
         for name, value in (("warmup", warmup), ("steps", steps)):
             if value < 1:
                 raise ValueError(f"{name}: expected a number from 1 on, found {value!r}")
         if not self._steps:
+            self._loop = loop
             self._warmup, self._steps, self._items = warmup, steps, items
+        elif loop != self._loop and not self.is_open:
+            raise ValueError(
+                f"expected one loop in a program, found {self._loop} and {loop}; keep ci_perf in "
+                "the one that is to be timed"
+            )
 
     def begin(self) -> None:
         """Start the clock of an iteration; what came since the last one belongs to none."""
@@ -119,11 +127,12 @@ class StepRecorder:
         self._write()
 
     def _write(self) -> None:
-        """Write what there is: the first of several ranks does, and no fork of it."""
-        is_first = os.environ.get("RANK", "0") in {"", "0"} and os.getpid() == self._process
-        if not is_first or (self._path.exists() and not self._has_written):
+        """Write what there is: the first of several ranks does, and no fork of it.
+
+        Where another process has written, say so: nobody knows which of them is meant.
+        """
+        if not _is_first_rank() or os.getpid() != self._process:
             return
-        self._has_written = True
         report = StepReport(
             asked=self._warmup + self._steps,
             ended=self._ended,
@@ -134,7 +143,13 @@ class StepRecorder:
             device_memory=self._device_memory,
             compiles=self._compiles,
         )
-        self._path.write_text(codec.encode(report), encoding="utf-8")
+        try:
+            with self._path.open("w" if self._has_written else "x", encoding="utf-8") as file:
+                file.write(codec.encode(report))
+        except FileExistsError:
+            self._path.with_name(ANOTHER_PROCESS).touch()
+        else:
+            self._has_written = True
 
 
 @functools.cache  # one report of a process, whoever asks
@@ -144,13 +159,13 @@ def open_recorder() -> StepRecorder | None:
     return StepRecorder(Path(path)) if path else None
 
 
-def open_loop(warmup: int, steps: int, items: float) -> StepRecorder | None:
+def open_loop(loop: object, warmup: int, steps: int, items: float) -> StepRecorder | None:
     """Return what times the loop of this process; `None` outside of a check.
 
-    Loops in a row are one: epochs go on counting.
+    The same one in a row goes on counting, as epochs do. Raises ValueError: another one.
     """
     if (recorder := open_recorder()) is not None:
-        recorder.ask(warmup, steps, items)
+        recorder.ask(loop, warmup, steps, items)
     return recorder
 
 
@@ -162,12 +177,17 @@ def steps(
         for batch in ci_perf.steps(loader, warmup=20, steps=50, items=batch_size):
 
     `warmup` iterations come first, then `steps` are timed from batch to batch, with the loading of
-    data; each does `items` of work. Loops in a row, such as epochs, are one. Outside of a check
-    these are `batches` themselves.
+    data; each does `items` of work. The same loop several times in a row, as of epochs, is one.
+    Outside of a check these are `batches` themselves.
 
-    Raises RuntimeError: another loop is still going on; ValueError: a number below 1.
+    Raises RuntimeError: another loop is still going on; ValueError: another one has been timed, or
+    a number below 1.
     """
-    recorder = open_loop(warmup, steps, items)
+    if open_recorder() is None:
+        return batches
+    caller = sys._getframe(1)  # noqa: SLF001  the documented way to name a place
+    place = f"{caller.f_code.co_filename}:{caller.f_lineno}"
+    recorder = open_loop(place, warmup, steps, items)
     return batches if recorder is None else _go_through(batches, recorder)
 
 
@@ -201,6 +221,14 @@ def record(metrics: Mapping[str, float] | None = None, /, *, loss: object = None
     if loss is not None:
         recorder.record_loss(loss)
     recorder.record_metrics(metrics or {})
+
+
+def _is_first_rank() -> bool:
+    """Whether this process is the first of those that train together, or alone."""
+    distributed = getattr(sys.modules.get("torch"), "distributed", None)
+    if distributed is not None and distributed.is_available() and distributed.is_initialized():
+        return bool(distributed.get_rank() == 0)
+    return os.environ.get("RANK", "") in {"", "0"}
 
 
 def _find_cuda() -> Any:  # noqa: ANN401  the module

@@ -94,6 +94,20 @@ def test_a_loop_within_a_loop_is_refused(tmp_path):
     assert "expected one loop at a time, found one within another" in done.stderr
 
 
+def test_another_loop_is_refused_with_its_place(tmp_path):
+    """The first one would decide: a cheap loop hid a real one."""
+    program = (
+        "import ci_perf\n"
+        "for batch in ci_perf.steps(range(9), warmup=2, steps=5): pass\n"
+        "for batch in ci_perf.steps(range(9), warmup=2, steps=5): pass\n"
+    )
+
+    done, _ = run(tmp_path, program=program)
+
+    assert done.returncode == 1
+    assert "expected one loop in a program, found <string>:2 and <string>:3" in done.stderr
+
+
 @pytest.mark.parametrize("wrong", ["warmup=0", "steps=0"])
 def test_numbers_below_one_are_refused(tmp_path, wrong):
     program = f"import ci_perf\nci_perf.steps([], **dict({wrong}))"

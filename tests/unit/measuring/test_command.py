@@ -186,3 +186,11 @@ def test_a_line_that_never_ends_is_read_in_parts():
     run.run()
 
     assert run.find_step_times() == [0.007]
+
+
+def test_two_processes_that_report_are_refused():
+    record = shlex.join([sys.executable, "-c", "import ci_perf; ci_perf.record({'count.a': 1})"])
+    program = command.RepeatedCommand(["sh", "-c", f"{record}; {record}"])
+
+    with pytest.raises(RuntimeError, match=r"expected one process with ci_perf.steps"):
+        program.run()
