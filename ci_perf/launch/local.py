@@ -83,9 +83,16 @@ class LocalLauncher(Launcher):
 
     def notes(self, root: Path) -> tuple[str, ...]:
         """See Launcher."""
-        kept = side_paths.list_kept(self._environment, root, self._home) if self._home else ()
-        note = f"these variables lead both sides into the head's checkout: {', '.join(kept)}"
-        return (note,) if kept else ()
+        if self._home is None:
+            return ()
+        ours, home = self._environment, self._home
+        named = {
+            "lead both sides into the head's checkout": side_paths.list_kept(ours, root, home),
+            "lead each side into its own checkout": side_paths.list_different(
+                ours, root, self._root, home
+            ),
+        }
+        return tuple(f"these variables {do}: {', '.join(of)}" for do, of in named.items() if of)
 
     def look(
         self, gpus: Sequence[str], interrupted: Interrupted = never

@@ -46,6 +46,12 @@ def list_kept(ours: Mapping[str, str], root: Path, home: Path) -> list[str]:
     )
 
 
+def list_different(ours: Mapping[str, str], base: Path, head: Path, home: Path) -> list[str]:
+    """Name the variables that differ between the sides in `base` and `head`, beside PWD."""
+    first, second = (build_side_environment(ours, root, home) for root in (base, head))
+    return sorted(name for name in first if first[name] != second[name] and name != "PWD")
+
+
 def find_path_inside(word: str, root: Path, home: Path) -> str:
     """Return the path in a word of a command that leads from any side into `home`; "" for none.
 

@@ -111,6 +111,15 @@ def test_what_both_sides_share_is_named(head):
     assert kept == ["DATA", "HOME", "PATH", "VIRTUAL_ENV"]
 
 
+def test_what_differs_between_the_sides_is_named(head):
+    ours = {name: spell(value, head) for name, value in AS_THEY_ARE.items()}
+    ours |= {name: spell(value, head) for name, (value, _) in MOVED.items()}
+
+    different = side_paths.list_different(ours, head.parent / "base", head, head)
+
+    assert different == sorted(MOVED)
+
+
 def test_a_base_within_the_checkout_of_the_head_is_its_own(head):
     """As below `.git`, where no other folder lies on the file system of the checkout."""
     base = head / ".git/ci-perf/base"
