@@ -150,7 +150,8 @@ def _find_cure(row: Row, comparison: Comparison) -> Topic:
     if row.code is Code.BEYOND_LIMIT:  # and not proven
         return Topic.OTHER_FILE_SYSTEM
     pairs = row.pairs if isinstance(row, Change) else 0
-    if is_busy(row, comparison):
+    is_launched = isinstance(row, Change)  # else the budget ended before
+    if is_launched and is_busy(row, comparison):
         return Topic.BUSY_MACHINE
     remedy = row.remedy if isinstance(row, Change) and pairs else None
     is_hopeless = remedy is not None and remedy.pairs is None and row.code is not Code.TWO_MODES

@@ -56,6 +56,10 @@ ROWS = {
         an_uncompared(verdict=Verdict.INCONCLUSIVE, code="unproven_program"),
         (3, 3, 1, 3),
     ),
+    "not compared": (
+        an_uncompared(verdict=Verdict.INCONCLUSIVE, code="too_few_pairs"),
+        (3, 3, 1, 3),
+    ),
     "far, no pairs": (a_loss("spread"), (3, 3, 1, 0)),
     "far, few pairs": (a_loss("too_few_pairs", pairs=5), (3, 3, 1, 0)),
     "far, enough pairs": (a_loss("spread", pairs=6), (0, 0, 1, 0)),

@@ -86,6 +86,17 @@ def test_on_a_busy_machine_the_advice_is_about_the_machine_alone(row, code):
     assert code in distrust.STATUS
 
 
+@pytest.mark.parametrize("validity", [validity_of(()), busy(workload="a")], ids=["calm", "busy"])
+def test_what_the_budget_left_needs_more_of_it(validity):
+    left = an_uncompared("a", Verdict.INCONCLUSIVE, code="too_few_pairs")
+    comparison = a_comparison(left, a_change("b"), validity=validity, **OUT_OF_BUDGET)
+
+    assert comparison.exit_code == 3
+    assert advice.find_topic(left, comparison) is Topic.PAIRS
+    said = "".join(headline.summarise(comparison))
+    assert said == "❓ No answer (red job): not compared, because the budget ended: a"
+
+
 @pytest.mark.parametrize(
     ("rows", "more", "command"),
     [
