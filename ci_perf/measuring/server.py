@@ -65,7 +65,8 @@ class Server:
                 preexec_fn=functools.partial(linux.end_with_parent, os.getpid()),  # noqa: PLW1509
             )
         except OSError as error:
-            raise RuntimeError(f"{self.command}: cannot be started: {error.strerror}") from None
+            first = repr(shlex.split(self.command)[0])
+            raise RuntimeError(f"{self.command}: cannot start {first}: {error.strerror}") from None
         try:
             self._wait_until_ready()
         except RuntimeError:
