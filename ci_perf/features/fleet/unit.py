@@ -23,6 +23,9 @@ KEPT = frozenset(
         *("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TEMP", "TMP", "TMPDIR", "TZ"),
         *("USER", "LD_LIBRARY_PATH", "PYTHONPATH", "VIRTUAL_ENV", "CONDA_PREFIX"),
         *("CUDA_DEVICE_ORDER", "CUDA_HOME", "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES"),
+        # A command keeps these: see docs/commands.md.
+        *("OMP_NUM_THREADS", "MKL_NUM_THREADS", "TOKENIZERS_PARALLELISM", "HF_HUB_OFFLINE"),
+        *("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"),
         *("HF_HOME", "XDG_CACHE_HOME", "CI_PERF_DATA_DIR", "CI_PERF_LOCK_DIR", "CI_PERF_NODE"),
     }
 )

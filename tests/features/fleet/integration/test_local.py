@@ -34,7 +34,8 @@ def _words(pid):
 def hanging(tmp_path):
     """A fleet of which one unit is measured, and the other one hangs in a launch."""
     fleet = fleets.planned(tmp_path, hangs=True)
-    controller = fleet.start("local", A_TOKEN_OF_SOMEBODY="secret")  # one after the other
+    # One after the other.
+    controller = fleet.start("local", A_TOKEN_OF_SOMEBODY="secret", OMP_NUM_THREADS="3")
     wait_until((tmp_path / "fleet/1-of-2/run.json").exists)
     wait_until(lambda: is_measuring(controller.pid))
     yield fleet, controller
@@ -47,6 +48,7 @@ def test_a_killed_unit_is_told_and_alone_is_measured_by_the_next_call(hanging, t
     unit = units_of(controller)["2-of-2"]
     given = Path(f"/proc/{unit}/environ").read_text()
     assert "PATH=" in given
+    assert "OMP_NUM_THREADS=3" in given
     assert "A_TOKEN_OF_SOMEBODY" not in given
     below = [process.pid for process in processes.below(unit)]
     os.kill(unit, signal.SIGKILL)
