@@ -2,10 +2,11 @@
 
 import contextlib
 import json
-import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
+
+from ci_perf.system import scratch
 
 # Files that git does not know are the head's alone; a package in src/ is found on both sides.
 _PYTHON_PATH = "src"
@@ -31,8 +32,8 @@ def open_outside_suite(
     `name` is one of `OUTSIDE_SUITES`, `text` the tables of its suite.toml, `setup` the command that
     makes a side ready, empty for none, and `files` are its workload files.
     """
-    with tempfile.TemporaryDirectory(prefix="ci-perf-suite-") as temporary:
-        folder = Path(temporary)
+    with scratch.folder() as temporary:  # which the next run sweeps
+        folder = temporary.path
         for file, source in (files or {}).items():
             (folder / file).write_text(source, encoding="utf-8")
         lines = ["schema_version = 1", f"python_path = {quote(find_python_path(root))}"]

@@ -36,7 +36,7 @@ from ci_perf.model.task import (
     TaskFailure,
     module_of,
 )
-from ci_perf.system import child, files, scratch
+from ci_perf.system import child, files, guardian, scratch
 from ci_perf.system.child import Ended
 from ci_perf.system.scratch import Scratch
 
@@ -243,6 +243,7 @@ class LocalLauncher(Launcher):
 def launcher(root: Path, home: Path | None = None) -> Iterator[LocalLauncher]:
     """Provide a launcher that keeps compiled code until the end. Raises CannotWriteError."""
     with (
+        guardian.guard(child_environment.apart_from(root, os.environ, threads=1)),
         caches() as folder,
         contextlib.closing(LocalLauncher(root, caches=folder, home=home)) as made,
     ):

@@ -27,7 +27,7 @@ from ci_perf.measuring.server import Server, find_free_port
 from ci_perf.model.process import WorkerResult
 from ci_perf.model.step_report import ANOTHER_PROCESS, REPORT_VARIABLE, StepReport
 from ci_perf.model.suite import parse_metric
-from ci_perf.system import files, limits, linux
+from ci_perf.system import files, limits, linux, scratch
 from ci_perf.workload import Context, Workload
 
 # Of what a command prints, where it fails.
@@ -123,8 +123,7 @@ class RepeatedCommand:
         """
         shown = shlex.join(self.command)
         with contextlib.ExitStack() as stack:
-            place = tempfile.TemporaryDirectory(prefix="ci-perf-report-")
-            folder = Path(stack.enter_context(place))
+            folder = stack.enter_context(scratch.folder()).path
             written = folder / "output"
             before = stamp(self.own.find_file(written)) if self.own else None
             # A pipe would end only with all that the command leaves behind.

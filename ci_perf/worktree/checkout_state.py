@@ -62,11 +62,11 @@ def _read_stamps(root: Path, names: list[str]) -> _Stamps:
     stamps = {}
     for name in names:
         try:
-            found = os.lstat(root / name)
+            status = os.lstat(root / name)
         except OSError:  # deleted, or only in the head
             continue
-        if not stat.S_ISDIR(found.st_mode):
-            stamps[name] = (found.st_mtime_ns, found.st_size)
+        if not stat.S_ISDIR(status.st_mode):
+            stamps[name] = (status.st_mtime_ns, status.st_size)
     return stamps
 
 

@@ -9,8 +9,10 @@ import pytest
 
 from ci_perf.launch.local import LocalLauncher
 from ci_perf.model.process import WorkerResult
+from tests import repositories
 from tests.launches import BUILD, HEAD, PASS, a_task
 from tests.processes import is_alive, wait_until
+from tests.projects import Project
 
 
 def test_a_launch_leaves_no_folder(launch, tmp_path, use_tempdir):
@@ -108,3 +110,23 @@ def test_a_worker_ends_with_its_parent(tmp_path, use_tempdir):
     os.waitpid(parent, 0)
 
     wait_until(lambda: not is_alive(int(note.read_text())))
+
+
+def test_grandchildren_of_a_command_and_all_folders_are_gone_after_sigkill(tmp_path):
+    """Those that the launch would have ended: nobody has to start ci-perf again."""
+    git = repositories.init(tmp_path / "project")
+    git.commit(a="1")
+    git.ask("switch", "--quiet", "--create", "branch")
+    git.commit(a="2")
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    one, other = tmp_path / "one", tmp_path / "other"
+    command = f"setsid sleep 612 & echo $! > {one}; sleep 613 & echo $! > {other}; wait"
+
+    options = ("--against", "main", "--", "sh", "-c", command)
+    with Project(git.root).start("check", *options, TMPDIR=str(temporary)) as process:
+        wait_until(lambda: other.exists() and other.read_text())
+        process.kill()
+
+    wait_until(lambda: not any(is_alive(int(each.read_text())) for each in (one, other)))
+    wait_until(lambda: not [*temporary.iterdir()])
