@@ -4,13 +4,10 @@ They print nothing, and know no command line and no network: `notify` is called 
 a person should read, a listener follows the progress of a run.
 """
 
-from collections.abc import Callable
 from typing import get_args
 
 from ci_perf.errors import UsageError
 from ci_perf.model.suite import FailOn
-
-Notify = Callable[[str], None]
 
 
 def check_fail_on(fail_on: FailOn | None) -> None:

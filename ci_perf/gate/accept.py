@@ -10,11 +10,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from ci_perf.api_types import Notify
 from ci_perf.baselines import accept as baselines_accept
 from ci_perf.baselines import layout
 from ci_perf.baselines.accept import Acceptance, Action, Mode
 from ci_perf.errors import UsageError
-from ci_perf.gate import Notify, compare
+from ci_perf.gate import compare
 from ci_perf.model.run import Run
 from ci_perf.model.suite import is_selected
 from ci_perf.report import units

@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass
 
+from ci_perf.api_types import Notify
 from ci_perf.baselines import layout
 from ci_perf.errors import CannotWriteError
-from ci_perf.gate import Notify, compare, measure
+from ci_perf.gate import compare, measure
 from ci_perf.gate.measure import RunNotWrittenError
 from ci_perf.gate.options import MeasureOptions
 from ci_perf.model.comparison import Comparison

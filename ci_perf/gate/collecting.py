@@ -8,8 +8,8 @@ from pathlib import Path
 import msgspec
 
 from ci_perf import hooks
+from ci_perf.api_types import Notify
 from ci_perf.errors import CiPerfError, UsageError
-from ci_perf.gate import Notify
 from ci_perf.launch import Interrupted, never
 from ci_perf.model.suite import Plan, PlannedWorkload, is_selected
 from ci_perf.suite import check_selection

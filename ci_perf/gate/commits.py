@@ -11,9 +11,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from ci_perf import session, suite
+from ci_perf.api_types import Notify
 from ci_perf.baselines import layout
 from ci_perf.errors import CiPerfError, UsageError
-from ci_perf.gate import Notify, commit_suite
+from ci_perf.gate import commit_suite
 from ci_perf.gate.commit_suite import folder_below
 from ci_perf.gate.options import MeasureOptions
 from ci_perf.judging.policy import limits_on

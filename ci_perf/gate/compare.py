@@ -7,9 +7,10 @@ from pathlib import Path
 import msgspec
 
 from ci_perf import hooks, suite
+from ci_perf.api_types import Notify
 from ci_perf.baselines import layout, summaries
 from ci_perf.errors import CiPerfError, UsageError
-from ci_perf.gate import Notify, commit_suite, own_gate
+from ci_perf.gate import commit_suite, own_gate
 from ci_perf.gate.commit_suite import RepositoryFolders
 from ci_perf.judging import gate_changes, suite_rules, summarise
 from ci_perf.judging.compare import compare as compare_summaries

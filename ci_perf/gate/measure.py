@@ -11,15 +11,17 @@ import msgspec
 
 from ci_perf import session, worktree
 from ci_perf import suite as suites
+from ci_perf.api_types import Notify
 from ci_perf.baselines import layout
 from ci_perf.errors import CannotWriteError, CiPerfError, UsageError
-from ci_perf.gate import Notify, collecting, commit_suite, compare, run_summary, runners
+from ci_perf.gate import collecting, commit_suite, compare, run_summary, runners
 from ci_perf.gate.options import MOST_PROCESSES, MeasureOptions
 from ci_perf.gate.traces import describe_traces, list_sides, prepare_folder
 from ci_perf.judging.earlier_checks import Before, Offered
 from ci_perf.launch import side_paths
 from ci_perf.launch.run_task import Launcher
 from ci_perf.measuring import distrust
+from ci_perf.model.base import MAX_ERROR_CHARS, Side
 from ci_perf.model.run import Checks, Run
 from ci_perf.model.suite import MOST_THREADS, OWN, Plan
 from ci_perf.model.validity import validity_of
@@ -28,11 +30,8 @@ from ci_perf.same_program.records import BaseSide, RecordCache, Records
 from ci_perf.session import Listener
 from ci_perf.system import files, signals
 from ci_perf.system.signals import Interrupts
-from ci_perf.worktree import Checkout, SideName, run_setup
+from ci_perf.worktree import Checkout, run_setup
 from ci_perf.worktree.checkout_state import CheckoutState, describe_move, read_state
-
-# A sentence; a longer one would be refused as a document.
-_MOST_REASON_CHARS = 2000
 
 
 def measure(options: MeasureOptions, *, notify: Notify, listener: Listener) -> Run:
@@ -258,7 +257,7 @@ def with_plan(checkout: Checkout, plan: Plan, options: MeasureOptions) -> Checko
             raise UsageError(f"command, setup: {path!r} leads into the head's checkout")
     except CiPerfError as error:
         said = str(error).replace(f"{checkout.root}/", "the base: ")
-        return dataclasses.replace(checkout, trouble=said[:_MOST_REASON_CHARS])
+        return dataclasses.replace(checkout, trouble=said[:MAX_ERROR_CHARS])
     known = {workload.id for workload in before.workloads}
     new = [workload.id for workload in plan.workloads if workload.id not in known]
     note = f"not in the suite of the base, launched there as the head says: {', '.join(new)}"
@@ -323,7 +322,7 @@ def set_up(
             set_up_side(checkout.plan, launcher, checkout.root, "base", ending, notify)
     except CiPerfError as error:
         notify(f"note: {error}\n{error.output}".rstrip())
-        trouble = str(error)[:_MOST_REASON_CHARS]
+        trouble = str(error)[:MAX_ERROR_CHARS]
     notes = launcher.notes(checkout.root)
     for note in notes:
         notify(f"note: {note}")
@@ -373,7 +372,7 @@ def set_up_side(
     plan: Plan,
     launcher: Launcher,
     root: Path,
-    side: SideName,
+    side: Side,
     ending: Interrupts,
     notify: Notify,
 ) -> None:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ci_perf import hooks
+from ci_perf.api_types import Notify
 from ci_perf.errors import UsageError
-from ci_perf.gate import Notify
 from ci_perf.launch import local
 from ci_perf.launch.run_task import Launcher
 from ci_perf.model.suite import Plan

@@ -5,7 +5,8 @@ from pathlib import Path
 import msgspec
 
 from ci_perf import session
-from ci_perf.gate import Notify, commit_suite, measure, runners
+from ci_perf.api_types import Notify
+from ci_perf.gate import commit_suite, measure, runners
 from ci_perf.gate.options import MeasureOptions
 from ci_perf.model.program import SameProgram, Touched, TouchedWorkloads
 from ci_perf.program.tree_sources import FolderTree, GitTree

@@ -22,6 +22,7 @@ from ci_perf.launch import (
 )
 from ci_perf.launch.exit_status import MemoryKills
 from ci_perf.launch.turn_scheduler import Slot
+from ci_perf.model.base import MAX_ERROR_CHARS
 from ci_perf.model.explanation import StepProfile
 from ci_perf.model.process import NO_RESULT_IN_TIME, Phase, WorkerResult
 from ci_perf.model.program import Program, join_programs, record_nothing
@@ -50,8 +51,6 @@ from ci_perf.system.scratch import Scratch
 # Importing torch from a cold disk can take a minute.
 TORCH_TIMEOUT_S = 300.0
 
-# A sentence; the run file would refuse a longer one.
-_REASON_CHARS = 2000
 _NONE_LEFT = "the launch left none"
 
 # An error in one of these phases loses only what that phase measures.
@@ -320,7 +319,7 @@ def not_started(error: Exception) -> TaskFailure:
     output = error.output if isinstance(error, CiPerfError) else ""
     return TaskFailure(
         phase=Phase.LAUNCH,
-        reason=f"cannot start a process: {error}"[:_REASON_CHARS],
+        reason=f"cannot start a process: {error}"[:MAX_ERROR_CHARS],
         output=output,
     )
 
@@ -351,7 +350,7 @@ def _collect(folder: Scratch, finished: Finished, kind: type[T], limit: str) -> 
             return msgspec.structs.replace(failure, output=failure.output or tail)
         result = folder.read(RESULT, kind)
     except InvalidFileError as error:
-        reason = f"invalid result: {error}"[:_REASON_CHARS]
+        reason = f"invalid result: {error}"[:MAX_ERROR_CHARS]
         return TaskFailure(phase=phase, reason=reason, output=tail)
     if result is not None and ended.code == 0:
         return result
@@ -418,7 +417,7 @@ def _kept(folder: Scratch, left: str, place: str, limit: int) -> tuple[str, str]
             return "", _NONE_LEFT
         files.write_bytes(Path(place), data)
     except (OSError, CiPerfError) as error:
-        return "", str(error)[:_REASON_CHARS]
+        return "", str(error)[:MAX_ERROR_CHARS]
     return Path(place).name, ""
 
 

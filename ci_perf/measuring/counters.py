@@ -8,9 +8,8 @@ from typing import Any, Literal
 
 from ci_perf.measuring import dispatch
 from ci_perf.measuring.device import Device
+from ci_perf.model.base import MAX_ABSENT_CHARS
 from ci_perf.model.process import CompileCounts, Work
-
-_REASON_CHARS = 500
 
 # Dynamo keeps the records of its latest compilations only: 64 unless told.
 _RECORDS = 100_000
@@ -42,7 +41,7 @@ def count_work(step: Callable[[], object], device: Device, parameters: int | Non
 
 
 def _absent(reason: str, parameters: int | None) -> Work:
-    return Work(operators=None, flops=None, parameters=parameters, absent=reason[:_REASON_CHARS])
+    return Work(operators=None, flops=None, parameters=parameters, absent=reason[:MAX_ABSENT_CHARS])
 
 
 def _count_operators(step: Callable[[], object], device: Device) -> tuple[int, int]:

@@ -8,11 +8,11 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from ci_perf.model.base import MAX_ABSENT_CHARS
 from ci_perf.model.process import GeneratedCode, GeneratedKernel
 
 _DIGEST_CHARS = 16
 _NAME_CHARS = 200
-_REASON_CHARS = 500
 # Inductor numbers the kernels of a graph. One more of them changes all numbers after it.
 _NUMBER = re.compile(r"_\d+$")
 _CPP_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
@@ -29,7 +29,7 @@ def read_generated() -> GeneratedCode | None:
         files = dict.fromkeys(module.__file__ for module in inductor.PyCodeCache.modules)
         modules = [Path(file).read_text(encoding="utf-8") for file in files]
     except (AttributeError, OSError) as error:
-        return GeneratedCode(absent=f"{type(error).__name__}: {error}"[:_REASON_CHARS])
+        return GeneratedCode(absent=f"{type(error).__name__}: {error}"[:MAX_ABSENT_CHARS])
     if not modules:
         return None
     return GeneratedCode(kernels=list_kernels(modules, list_compiled(gc.get_objects())))

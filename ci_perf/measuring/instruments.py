@@ -9,6 +9,7 @@ from ci_perf.measuring import memory
 from ci_perf.measuring.device import Device
 from ci_perf.measuring.distributed import Group
 from ci_perf.measuring.turn_client import TurnTaker
+from ci_perf.model.base import MAX_ABSENT_CHARS
 from ci_perf.model.process import Phase, PhaseTimes
 
 T = TypeVar("T")
@@ -18,7 +19,6 @@ Clock = Callable[[], float]
 # Shares of the time that is left to a process. A step may take longer while it is watched.
 _SHARE = 0.5
 _SHARE_BEFORE_TIMING = 0.25
-_REASON_CHARS = 500
 
 
 class Stopwatch:
@@ -127,5 +127,5 @@ class Instruments:
             if steps and (self._group.world_size > 1 or memory.find_exhausted(error, None)):
                 raise
             words = " ".join(f"{type(error).__name__}: {error}".split())
-            self.absent[name] = words[:_REASON_CHARS]
+            self.absent[name] = words[:MAX_ABSENT_CHARS]
         return None

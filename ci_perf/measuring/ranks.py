@@ -24,6 +24,7 @@ from ci_perf.measuring import knobs
 from ci_perf.measuring.rank_outputs import Outputs
 from ci_perf.measuring.turn_client import RanksAgent
 from ci_perf.model import task
+from ci_perf.model.base import MAX_ERROR_CHARS
 from ci_perf.model.explanation import StepProfile
 from ci_perf.model.process import Phase, WorkerResult
 from ci_perf.model.task import Task, TaskFailure
@@ -40,7 +41,6 @@ _GRACE_S = "5"
 
 # What is kept of the ranks' outputs, in all: what a run file takes.
 _OUTPUT_CHARS = 10_000
-_REASON_CHARS = 2000
 
 # With these signals Python leaves a stack in the output at the moment of its death.
 _FAULTS = {signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL}
@@ -82,7 +82,7 @@ def main(
         failure = error.failure
     except BaseException as error:  # noqa: BLE001  torchrun's answer to a signal is none
         reason = " ".join(f"torchrun: {type(error).__name__}: {error}".split())
-        failure = TaskFailure(phase=Phase.LAUNCH, reason=reason[:_REASON_CHARS])
+        failure = TaskFailure(phase=Phase.LAUNCH, reason=reason[:MAX_ERROR_CHARS])
     if failure is not None:
         files.write(folder / task.FAILURE, failure)
         return 1
@@ -114,7 +114,7 @@ def _run(folder: Path, here: Path, todo: Task, worker: str, port: Callable[[], i
             raise _RanksError(
                 TaskFailure(
                     phase=Phase.TEARDOWN,
-                    reason=wrong[:_REASON_CHARS],
+                    reason=wrong[:MAX_ERROR_CHARS],
                     output=outputs.tail(0)[-_OUTPUT_CHARS:],
                 )
             )
@@ -243,7 +243,7 @@ def _failure(folder: Path, failures: Mapping[int, Any], outputs: Outputs) -> Tas
         reason = f"the process {end} in phase {phase.value}"
     return TaskFailure(
         phase=phase,
-        reason=f"rank {rank} of {outputs.world_size}: {reason}"[:_REASON_CHARS],
+        reason=f"rank {rank} of {outputs.world_size}: {reason}"[:MAX_ERROR_CHARS],
         output=outputs.tail(rank)[-_OUTPUT_CHARS:],
         exhausted=said.exhausted if said is not None else None,
         rank=rank,

@@ -21,6 +21,7 @@ from ci_perf.measuring.monitor import Marks
 from ci_perf.measuring.phases import go_through
 from ci_perf.measuring.recording import recorder
 from ci_perf.model import task
+from ci_perf.model.base import MAX_ERROR_CHARS
 from ci_perf.system import files, linux
 
 
@@ -64,7 +65,7 @@ def _name_rank_file(name: str) -> str:
 
 
 def _reason(error: BaseException) -> str:
-    text = " ".join(str(error).split())[:2000]
+    text = " ".join(str(error).split())[:MAX_ERROR_CHARS]
     reason = f"{type(error).__name__}: {text}" if text else type(error).__name__
     remedy = user_code.remedy(text)
     return f"{reason}; next: {remedy}" if remedy else reason

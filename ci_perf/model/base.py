@@ -16,6 +16,9 @@ Integer = Annotated[int, msgspec.Meta(ge=-LARGEST, le=LARGEST)]
 Finite = Annotated[float, msgspec.Meta(ge=-1e300, le=1e300)]
 Scalar = str | Integer | Finite | bool
 Text = Annotated[str, msgspec.Meta(max_length=10_000)]
+# What is kept of an error that ends something, and of why an instrument shows nothing.
+MAX_ERROR_CHARS = 2000
+MAX_ABSENT_CHARS = 500
 # Names become names of files and arguments of commands: none is "..", a switch or a formula.
 # Python's `$` alone would let a line feed follow.
 NAME = r"[A-Za-z0-9_][A-Za-z0-9_.=+-]*"
@@ -26,6 +29,7 @@ NameOrEmpty = Annotated[str, msgspec.Meta(max_length=200, pattern=f"^({NAME})?{_
 Key = Annotated[
     str, msgspec.Meta(min_length=1, max_length=100, pattern=f"^[A-Za-z0-9_][A-Za-z0-9_-]*{_END}")
 ]
+Side = Literal["base", "head"]
 # Which block speaks for a process; docs/measuring.md says when to take which.
 Statistic = Literal["median", "p25", "min"]
 # As taskset and the engines of containers spell it: "0-3,8".

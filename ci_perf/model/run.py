@@ -14,6 +14,7 @@ from ci_perf.model.base import (
     NameOrEmpty,
     Scalar,
     Seconds,
+    Side,
     Struct,
     SuiteName,
     Text,
@@ -112,7 +113,7 @@ class Pair(Struct, frozen=True, kw_only=True):
     ``resident`` says that both were alive at once and alternated in short bursts.
     """
 
-    first: Literal["base", "head"]
+    first: Side
     resident: bool = False
     base: Process
     head: Process
@@ -126,7 +127,7 @@ class Paired(Struct, frozen=True, kw_only=True):
     """
 
     workload: Name
-    file: Literal["head", "base"] = "head"
+    file: Side = "head"
     pairs: tuple[Pair, ...] = ()
     trouble: Text = ""
     output: Text = ""

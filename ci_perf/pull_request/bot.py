@@ -18,10 +18,11 @@ from pathlib import Path
 
 import msgspec
 
+from ci_perf.api_types import Notify
 from ci_perf.baselines import accept, layout
 from ci_perf.baselines.accept import Acceptance, Action, Mode
 from ci_perf.errors import InvalidFileError, RefusedError, UsageError
-from ci_perf.gate import Notify, compare
+from ci_perf.gate import compare
 from ci_perf.github import commits, pulls, report_comment, runs
 from ci_perf.github.answers import Account, PullRequest, WorkflowRun
 from ci_perf.github.client import Client, GithubError

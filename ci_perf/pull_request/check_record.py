@@ -12,8 +12,8 @@ from pathlib import Path
 
 import msgspec
 
+from ci_perf.api_types import Notify
 from ci_perf.errors import CiPerfError, RefusedError
-from ci_perf.gate import Notify
 from ci_perf.github import actions, report_comment
 from ci_perf.github.client import Access, Client
 from ci_perf.judging import earlier_checks

@@ -7,8 +7,8 @@ import contextlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from ci_perf.api_types import Notify
 from ci_perf.errors import CiPerfError, InvalidFileError
-from ci_perf.gate import Notify
 from ci_perf.github import artifacts, runs
 from ci_perf.github.client import Access, Client
 from ci_perf.model import codec

@@ -11,8 +11,8 @@ from functools import partial
 from pathlib import Path
 
 from ci_perf import hooks
+from ci_perf.api_types import Notify
 from ci_perf.errors import CiPerfError, ExitCode
-from ci_perf.gate import Notify
 from ci_perf.github import actions, checks, pulls, report_comment
 from ci_perf.github.actions import Event
 from ci_perf.github.answers import PullRequest

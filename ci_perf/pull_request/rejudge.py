@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ci_perf import suite
+from ci_perf.api_types import Notify
 from ci_perf.baselines import layout, summaries
 from ci_perf.errors import CiPerfError, RefusedError
-from ci_perf.gate import Notify, compare, own_gate
+from ci_perf.gate import compare, own_gate
 from ci_perf.github import actions, pulls, report_comment, runs
 from ci_perf.github.client import Access, Client
 from ci_perf.github.commits import GithubTree
@@ -25,8 +26,7 @@ from ci_perf.pull_request import baseline_changes, check_record, fetch, reports,
 from ci_perf.pull_request.check_record import CheckRecord
 from ci_perf.pull_request.reports import Report
 from ci_perf.pull_request.trust import MeasuredPull
-from ci_perf.report.escape import Sentence
-from ci_perf.report.phrases import Phrase
+from ci_perf.report.escape import Phrase, Sentence
 from ci_perf.report.sentences import say
 
 

@@ -10,7 +10,7 @@ from ci_perf.errors import ExitCode, InvalidFileError, UsageError
 from ci_perf.github.actions import MAX_SUMMARY_BYTES
 from ci_perf.model.comparison import Comparison
 from ci_perf.report import accept_help, markdown
-from ci_perf.report.phrases import Phrase
+from ci_perf.report.escape import Phrase
 from ci_perf.system import files
 
 _UNKNOWN_MACHINE = "unknown"

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import msgspec
 
+from ci_perf.api_types import Notify
 from ci_perf.errors import ExitCode, RefusedError
-from ci_perf.gate import Notify
 from ci_perf.github import pulls
 from ci_perf.github.actions import Event
 from ci_perf.github.answers import PullRequest, WorkflowRun
@@ -26,7 +26,7 @@ from ci_perf.program.tree_sources import FolderTree
 from ci_perf.program.trees import IncomparableError
 from ci_perf.pull_request import baseline_changes, check_record
 from ci_perf.pull_request.check_record import CheckRecord
-from ci_perf.report.phrases import Phrase
+from ci_perf.report.escape import Phrase
 from ci_perf.report.sentences import say
 from ci_perf.same_program import claims
 

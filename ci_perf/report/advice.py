@@ -18,8 +18,7 @@ from ci_perf.model.comparison import (
 from ci_perf.model.process import NO_RESULT_IN_TIME
 from ci_perf.model.run import SETUP_OF_BASE
 from ci_perf.report import cells, commands, phrases, sentences, table_rows, units
-from ci_perf.report.escape import Command, Sentence, clean
-from ci_perf.report.phrases import Phrase
+from ci_perf.report.escape import Command, Phrase, Sentence, clean
 
 # What a sentence of advice is about, in the order of sentences; its block has this name.
 Topic = Enum(

@@ -29,8 +29,7 @@ from ci_perf.report import (
     table_rows,
     units,
 )
-from ci_perf.report.escape import Words
-from ci_perf.report.phrases import Phrase
+from ci_perf.report.escape import Phrase, Words
 from ci_perf.report.sentences import say
 from ci_perf.report.tables import Block, Bullets, Fold, Listing, Paragraph, Table
 

@@ -38,6 +38,10 @@ _BACKTICKS = re.compile(r"`+")
 _WORKFLOW_COMMAND = re.compile(r"(?<!\S):{2,}|##\[")
 
 
+# Cells and parts of sentences: our own words, or foreign text, which is shown and never obeyed.
+Phrase = tuple[str, ...]
+
+
 class Markdown(str):
     """Text that is already Markdown. The templates show every other string as a code span."""
 

@@ -6,8 +6,7 @@ from ci_perf.model.gate_change import GateChange
 from ci_perf.model.metrics import Unit
 from ci_perf.model.suite import Limit
 from ci_perf.report import phrases, units
-from ci_perf.report.escape import Sentence, Words
-from ci_perf.report.phrases import Phrase
+from ci_perf.report.escape import Phrase, Sentence, Words
 
 _NONE = Words("none")
 

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator
 from ci_perf.model.comparison import Comparison, Uncompared, Verdict
 from ci_perf.model.process import DeviceWork, GeneratedKernel
 from ci_perf.report import phrases, units
-from ci_perf.report.escape import BOLD, Words
-from ci_perf.report.phrases import Phrase
+from ci_perf.report.escape import BOLD, Phrase, Words
 from ci_perf.report.tables import Block, Bullets
 
 # Of a workload; what is left out is counted.

@@ -28,8 +28,7 @@ from ci_perf.report import (
     table_rows,
 )
 from ci_perf.report.advice import Topic
-from ci_perf.report.escape import Words
-from ci_perf.report.phrases import Phrase
+from ci_perf.report.escape import Phrase, Words
 from ci_perf.report.sentences import say
 
 # More names of one kind than this do not fit into a line.

@@ -12,8 +12,7 @@ from ci_perf.model.comparison import (
 )
 from ci_perf.model.validity import Reason, Status
 from ci_perf.report import advice, phrases, remarks, same_program
-from ci_perf.report.escape import Sentence, Words
-from ci_perf.report.phrases import Phrase
+from ci_perf.report.escape import Phrase, Sentence, Words
 from ci_perf.report.sentences import say
 
 # What fails a job by itself.

@@ -22,12 +22,11 @@ from ci_perf.report.escape import (
     Command,
     Emphasis,
     Markdown,
+    Phrase,
     Sentence,
     Words,
     clean,
 )
-
-Phrase = tuple[str, ...]
 
 # A sentence with more names than this is hard to read.
 MAX_NAMED = 5

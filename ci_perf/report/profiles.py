@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from ci_perf.model.metrics import Unit
 from ci_perf.model.process import Profile
 from ci_perf.report import units
-from ci_perf.report.escape import Words
-from ci_perf.report.phrases import Phrase
+from ci_perf.report.escape import Phrase, Words
 from ci_perf.report.tables import Block, Fold, Table
 
 _INTRODUCTION = Words(

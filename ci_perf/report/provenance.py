@@ -9,8 +9,7 @@ from ci_perf.model.comparison import Comparison
 from ci_perf.model.environment import GpuMachine, Machine
 from ci_perf.model.run import Source
 from ci_perf.report import same_program
-from ci_perf.report.escape import Sentence, Words, clean
-from ci_perf.report.phrases import Phrase
+from ci_perf.report.escape import Phrase, Sentence, Words, clean
 from ci_perf.report.sentences import say
 
 # What stands for a commit or a branch that nobody knows, as of samples.

@@ -20,7 +20,7 @@ def summarise_machines(named: Sequence[tuple[str, Comparison]]) -> str:
     worst = min(words.values(), key=_WORST_FIRST.index)
     names = [(clean(name, limit=_MAX_NAME_CHARS),) for name in words if words[name] is worst]
     title = Words(f"{headline.ICON[worst]} {worst.value}")
-    return tables.join_markdown([say("machines", title=title, names=names, every=len(words)), ""])
+    return tables.join_markdown([say("machines", title=title, names=names, every=len(words)), ()])
 
 
 def write_title(comparison: Comparison, *, base: str = "", max_chars: int = 255) -> str:

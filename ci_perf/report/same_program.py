@@ -3,8 +3,7 @@
 from ci_perf.model.comparison import Code, Comparison, Uncompared
 from ci_perf.model.program import SameProgram, Touched, TouchedWorkloads
 from ci_perf.report import units
-from ci_perf.report.escape import Sentence, Words
-from ci_perf.report.phrases import Phrase
+from ci_perf.report.escape import Phrase, Sentence, Words
 from ci_perf.report.tables import Page, Table
 
 # More reasons than this are counted.

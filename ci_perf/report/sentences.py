@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, cast
 
 from ci_perf.report import phrases, units
-from ci_perf.report.escape import Command, Words
-from ci_perf.report.phrases import Phrase
+from ci_perf.report.escape import Command, Phrase, Words
 
 if TYPE_CHECKING:
     import jinja2

@@ -16,8 +16,8 @@ from ci_perf.model.base import Name, Struct
 from ci_perf.model.run import UNKNOWN_COMMIT, Measured, Run
 from ci_perf.model.summary import Numbers
 from ci_perf.report import provenance, units
-from ci_perf.report.escape import Sentence, Words
-from ci_perf.report.tables import Page, Phrase, Table
+from ci_perf.report.escape import Phrase, Sentence, Words
+from ci_perf.report.tables import Page, Table
 
 _HOUR_S = 3600
 _SHOWN = (

@@ -14,8 +14,7 @@ from ci_perf.model.comparison import (
     severity_of,
 )
 from ci_perf.report import cells, phrases
-from ci_perf.report.escape import BOLD, Sentence, Words
-from ci_perf.report.phrases import Phrase
+from ci_perf.report.escape import BOLD, Phrase, Sentence, Words
 from ci_perf.report.tables import Table
 
 # These rows need nobody's attention.

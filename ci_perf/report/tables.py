@@ -16,7 +16,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from ci_perf.report import escape, phrases
-from ci_perf.report.escape import Command, Markdown, Sentence
+from ci_perf.report.escape import Command, Markdown, Phrase, Sentence
 
 # A narrower name is folded too often to be read.
 _NAME_WIDTH = 24
@@ -29,10 +29,6 @@ _EMPTY = ("", "\N{EN DASH}")
 _SECOND_LINE = re.compile(r" (?=[\[(])")
 # Folding a long word may put "::" first on a line, where a CI would take it for a command.
 _WORKFLOW_COMMAND = re.compile(r"^((?:\s|\x1b\[[0-9;]*m)*)::", re.MULTILINE)
-
-
-# Cells and parts of sentences: our own words, or foreign text, which is shown and never obeyed.
-Phrase = Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)

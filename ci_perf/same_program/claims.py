@@ -3,11 +3,11 @@
 Nothing of either is run, imported or checked out.
 """
 
-from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 
+from ci_perf.api_types import Notify
 from ci_perf.baselines import layout
 from ci_perf.errors import CiPerfError
 from ci_perf.judging import comparability
@@ -16,8 +16,6 @@ from ci_perf.model.run import Run
 from ci_perf.program import dependencies
 from ci_perf.program.trees import IncomparableError, Tree
 from ci_perf.same_program import proof
-
-Notify = Callable[[str], object]
 
 
 def check_claims(

@@ -3,15 +3,17 @@
 import contextlib
 import hashlib
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
+from ci_perf.api_types import Notify
 from ci_perf.baselines import layout
 from ci_perf.errors import CiPerfError
 from ci_perf.judging import comparability
+from ci_perf.model.base import MAX_ERROR_CHARS
 from ci_perf.model.process import Process
 from ci_perf.model.program import Program, SameProgram, Touched, TouchedCode, join_programs
 from ci_perf.model.suite import Plan, PlannedWorkload
@@ -23,11 +25,8 @@ from ci_perf.system import files
 
 # Branches that are checked in turns each keep theirs; reading one takes milliseconds.
 _KEPT = 20
-# A sentence; the run file would refuse a longer one.
-_DETAIL_CHARS = 2000
 
 Answer = SameProgram | Touched
-Notify = Callable[[str], object]
 
 
 class RecordCache:
@@ -217,4 +216,4 @@ def find_variation(processes: Sequence[Process]) -> str:
 
 def touch(workload: PlannedWorkload, code: TouchedCode, detail: str) -> Touched:
     """Say why a workload is measured."""
-    return Touched(workload=workload.id, code=code, detail=detail[:_DETAIL_CHARS])
+    return Touched(workload=workload.id, code=code, detail=detail[:MAX_ERROR_CHARS])

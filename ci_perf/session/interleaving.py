@@ -19,6 +19,7 @@ from ci_perf.judging import launch_numbers, suite_rules
 from ci_perf.judging.earlier_checks import Before
 from ci_perf.judging.policy import MOST_PAIRS
 from ci_perf.launch import Outcome
+from ci_perf.model.base import Side
 from ci_perf.model.process import Phase, WorkerResult
 from ci_perf.model.run import Interleaved, Pair, Paired, Run
 from ci_perf.model.suite import Plan, PlannedWorkload, is_selected
@@ -34,7 +35,6 @@ _SHARE_OF_CHANGE = 0.1
 _MOST_SPREAD = 1.0
 # Of normal noise, the standard deviation in median absolute deviations, which no outlier enlarges.
 _DEVIATIONS = 1.4826
-_Side = Literal["base", "head"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +64,7 @@ class _Base:
     is_own_file: bool = False
     is_begun: bool = False
     warmed_up: WorkerResult | None = None
-    first: _Side = "base"
+    first: Side = "base"
     may_be_resident: bool = True
     pairs: list[Pair] = field(default_factory=list)
     failure: TaskFailure | None = None
@@ -237,7 +237,7 @@ class Interleaving:
 
     def _launch_both(self, base: _Base) -> None:
         """Launch both sides; the one that came second last time comes first."""
-        sides: tuple[_Side, _Side] = ("base", "head")
+        sides: tuple[Side, Side] = ("base", "head")
         first, second = sides if base.first == "base" else sides[::-1]
         spread = _spread_of_launches(base.pairs)
         tasks = [
@@ -262,7 +262,7 @@ class Interleaving:
         self._keep(base, by_side, resident=is_resident)
         base.first = second
 
-    def _keep(self, base: _Base, by_side: dict[_Side, Outcome], *, resident: bool) -> None:
+    def _keep(self, base: _Base, by_side: dict[Side, Outcome], *, resident: bool) -> None:
         head, other = by_side["head"], self._checked(base.workload.id, by_side["base"])
         if isinstance(head, TaskFailure):
             # The head ran before and crashes now: that is never unchanged.
@@ -288,7 +288,7 @@ class Interleaving:
             f"head {head.items_per_step:g} {head.item_unit}: their times cannot be compared",
         )
 
-    def _task(self, base: _Base, side: _Side, *, index: int) -> Task:
+    def _task(self, base: _Base, side: Side, *, index: int) -> Task:
         """Spell out one launch; neither side may import the other's code."""
         if side == "head":
             head = next(own for own in self._runner.plan.workloads if own.id == base.workload.id)

@@ -9,12 +9,12 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 import msgspec
 
 from ci_perf.errors import CiPerfError, UsageError
 from ci_perf.launch.run_task import Launcher
+from ci_perf.model.base import Side
 from ci_perf.model.run import Source
 from ci_perf.model.suite import Plan, PlannedWorkload
 from ci_perf.model.task import Task, TaskFailure
@@ -28,7 +28,6 @@ _LFS_SHOWN = 3
 
 # Runs git in a folder with these arguments. Raises KeyboardInterrupt.
 RunGit = Callable[[Path, Sequence[str]], Ended]
-SideName = Literal["base", "head"]
 
 # Tells the command which side it prepares.
 _SIDE_VARIABLE = "CI_PERF_SIDE"
@@ -361,7 +360,7 @@ def run_setup(
     launcher: Launcher,
     *,
     root: Path,
-    side: SideName,
+    side: Side,
     timeout_s: float,
     interrupted: Callable[[], bool],
 ) -> None:

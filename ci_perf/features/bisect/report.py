@@ -7,8 +7,8 @@ from ci_perf.features.bisect.bisection import BisectedCommit, Bisection, CommitA
 from ci_perf.model.comparison import Change
 from ci_perf.report import phrases, units
 from ci_perf.report.commands import quote_word
-from ci_perf.report.escape import Command, Sentence, Words
-from ci_perf.report.phrases import Phrase, fill
+from ci_perf.report.escape import Command, Phrase, Sentence, Words
+from ci_perf.report.phrases import fill
 from ci_perf.report.tables import Block, Page, Table
 
 _ID = 10

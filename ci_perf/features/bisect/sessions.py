@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ci_perf import session, worktree
+from ci_perf.api_types import Notify
 from ci_perf.errors import BusyError, CannotWriteError, CiPerfError, EngineError
-from ci_perf.gate import Notify, commits, measure, run_summary, runners
+from ci_perf.gate import commits, measure, run_summary, runners
 from ci_perf.gate.options import MeasureOptions
 from ci_perf.judging import compare, summarise
 from ci_perf.model.comparison import Row

@@ -4,9 +4,10 @@ import dataclasses
 import random
 from collections.abc import Collection
 
+from ci_perf.api_types import Notify
 from ci_perf.baselines import layout
 from ci_perf.features.calibrate import calibration
-from ci_perf.gate import Notify, measure
+from ci_perf.gate import measure
 from ci_perf.gate.options import MeasureOptions
 from ci_perf.model.baseline import Calibration
 from ci_perf.model.suite import Protocol

@@ -4,9 +4,9 @@ from ci_perf.features.calibrate.calibration import MOST_INCONCLUSIVE, STATISTICS
 from ci_perf.judging.policy import LOOKS
 from ci_perf.model.baseline import CalibratedWorkload, Calibration, Noise
 from ci_perf.report import units
-from ci_perf.report.escape import Words
+from ci_perf.report.escape import Phrase, Words
 from ci_perf.report.phrases import fill
-from ci_perf.report.tables import Page, Phrase, Table
+from ci_perf.report.tables import Page, Table
 
 _STATISTICS = {"median": "the middle block", "p25": "the block at 25 %", "min": "the fastest block"}
 _NOISE: dict[Noise, str] = {
@@ -32,11 +32,11 @@ def page(calibration: Calibration) -> Page:
     )
     return [
         fill(said, suite=(calibration.provenance.suite,)),
-        [Words(_noise(calibration))],
+        (Words(_noise(calibration)),),
         _statistic(calibration),
-        [Words(_limit(calibration))],
+        (Words(_limit(calibration)),),
         _workloads(calibration),
-        [Words(_explain_statistic(calibration))],
+        (Words(_explain_statistic(calibration)),),
     ]
 
 

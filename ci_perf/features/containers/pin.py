@@ -10,11 +10,11 @@ import tomllib
 from pathlib import Path
 
 from ci_perf import suite
+from ci_perf.api_types import Notify
 from ci_perf.errors import EngineError, UsageError
 from ci_perf.features.containers.launch import engine as engines
 from ci_perf.features.containers.launch import images
 from ci_perf.features.containers.launch.engine import Engine
-from ci_perf.gate import Notify
 from ci_perf.model.container import EngineName, Named
 from ci_perf.system import files
 

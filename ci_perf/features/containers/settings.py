@@ -13,12 +13,12 @@ from typing import Any
 import msgspec
 
 from ci_perf import suite as suites
+from ci_perf.api_types import Notify
 from ci_perf.errors import UsageError
 from ci_perf.features.containers import launch
 from ci_perf.features.containers.launch import ContainerSide, Settings, engine, images
 from ci_perf.features.containers.launch.arguments import GpuAccess
 from ci_perf.features.containers.launch.engine import Engine
-from ci_perf.gate import Notify
 from ci_perf.gate.runners import Runner
 from ci_perf.launch.run_task import Launcher
 from ci_perf.model.base import CpuList, Struct

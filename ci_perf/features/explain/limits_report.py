@@ -8,8 +8,7 @@ from ci_perf.model.explanation import (
     StepProfile,
 )
 from ci_perf.report import escape, units
-from ci_perf.report.escape import Words
-from ci_perf.report.phrases import Phrase
+from ci_perf.report.escape import Phrase, Words
 from ci_perf.report.tables import Table
 
 MOST_SHOWN_OPERATORS = 20

@@ -6,8 +6,8 @@ from ci_perf.features.explain import limits_report, report
 from ci_perf.features.explain.answer import ExplainedWorkload, ExplainedWorkloads
 from ci_perf.model.explanation import StepProfile
 from ci_perf.report import units
-from ci_perf.report.escape import Sentence, Words
-from ci_perf.report.tables import Block, Page, Phrase
+from ci_perf.report.escape import Phrase, Sentence, Words
+from ci_perf.report.tables import Block, Page
 
 
 def build_page(explained: ExplainedWorkloads, *, operators: bool) -> Page:

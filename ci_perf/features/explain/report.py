@@ -13,8 +13,7 @@ from ci_perf.model.comparison import Change, Row, Verdict
 from ci_perf.model.explanation import AuthorFunction, Cause, CauseKind, Explanation
 from ci_perf.model.metrics import Unit
 from ci_perf.report import cells, escape, phrases, table_rows, units
-from ci_perf.report.escape import BOLD, Sentence, Words
-from ci_perf.report.phrases import Phrase
+from ci_perf.report.escape import BOLD, Phrase, Sentence, Words
 from ci_perf.report.tables import Block, Table
 
 _HEADING = tuple(map(Words, ("Evidence", "Where", "What the head does", "Base → head per step")))

@@ -5,11 +5,12 @@ What comes of it decides nothing: a launch that fails leaves a sentence, and the
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final
 
 import msgspec
 
 from ci_perf.features.explain.launches import find_obstacle
+from ci_perf.model.base import MAX_ERROR_CHARS, Side
 from ci_perf.model.explanation import ProfiledPair, ProfiledPairs, StepProfile
 from ci_perf.model.process import NO_RESULT_IN_TIME
 from ci_perf.model.task import Task, TaskFailure
@@ -17,14 +18,11 @@ from ci_perf.session.listener import Listener
 
 # Counts need one pair. Times are believed where three pairs agree.
 _MOST_PAIRS: Final = 3
-# A sentence; the run file would refuse a longer one.
-_DETAIL_CHARS: Final = 2000
 # Less would not import torch.
 _SHORTEST_LIMIT_S: Final = 10.0
 # Ours are a fourth of that; a workload may have written its own.
 _MOST_BYTES: Final = 4_000_000
 
-Side = Literal["base", "head"]
 Launch = Callable[[Task], StepProfile | TaskFailure]
 
 
@@ -66,7 +64,7 @@ class Explaining:
                 if isinstance(outcome, ProfiledPair):
                     pairs_now = ProfiledPairs(workload=name, pairs=(*pairs, outcome))
                 else:
-                    trouble = outcome[:_DETAIL_CHARS]
+                    trouble = outcome[:MAX_ERROR_CHARS]
                     pairs_now = ProfiledPairs(workload=name, pairs=pairs, trouble=trouble)
                 self.pairs[name] = pairs_now
                 if isinstance(outcome, str) or find_obstacle(outcome):

@@ -7,10 +7,11 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ci_perf.api_types import Notify
 from ci_perf.baselines import layout
 from ci_perf.baselines.accept import MAX_REASON_CHARS
 from ci_perf.errors import RefusedError, UsageError
-from ci_perf.gate import Notify, accept
+from ci_perf.gate import accept
 from ci_perf.gate.accept import AcceptOptions
 from ci_perf.gate.commits import CommitLine
 from ci_perf.gate.options import MeasureOptions

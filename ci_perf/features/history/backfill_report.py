@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from ci_perf.features.history.backfilled import Backfill, BackfilledCommit
 from ci_perf.report import units
 from ci_perf.report.commands import quote_word
-from ci_perf.report.escape import Command, Sentence, Words
-from ci_perf.report.tables import Page, Phrase, Table
+from ci_perf.report.escape import Command, Phrase, Sentence, Words
+from ci_perf.report.tables import Page, Table
 
 _ID = 10
 _USUAL = "baselines"

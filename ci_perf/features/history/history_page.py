@@ -9,8 +9,8 @@ from ci_perf.features.history.level_changes import SharedCause
 from ci_perf.features.history.timelines import TimelinePlot
 from ci_perf.model import metrics
 from ci_perf.report import page, units
-from ci_perf.report.escape import Sentence, Words
-from ci_perf.report.phrases import Phrase, metric_title
+from ci_perf.report.escape import Phrase, Sentence, Words
+from ci_perf.report.phrases import metric_title
 from ci_perf.report.tables import Table
 
 # As many as the file itself keeps: what a check compares with.

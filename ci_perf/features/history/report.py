@@ -14,8 +14,8 @@ from ci_perf.judging import metric_values
 from ci_perf.model import metrics
 from ci_perf.model.commit import Commit
 from ci_perf.report import units
-from ci_perf.report.escape import Link, Sentence, Words
-from ci_perf.report.phrases import Phrase, metric_title, name_worsening
+from ci_perf.report.escape import Link, Phrase, Sentence, Words
+from ci_perf.report.phrases import metric_title, name_worsening
 from ci_perf.report.tables import Page, Table
 
 _DATE = len("2026-11-21")
@@ -207,7 +207,7 @@ _HEADING = (
 def build_changes_table(history: BranchHistory, causes: Iterable[SharedCause]) -> Table:
     """Make a table of what moved, and who accepted it."""
     heading = ("date", "commit", "machine", "what moved", "accepted by")
-    rows = [
+    rows: list[list[str | Phrase]] = [
         [
             date(cause.commit),
             link(history, cause.commit),

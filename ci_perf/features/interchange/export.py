@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
+from ci_perf.api_types import Notify
 from ci_perf.baselines import summaries
 from ci_perf.errors import CiPerfError, UsageError
 from ci_perf.features.interchange import notebook
-from ci_perf.gate import Notify
 from ci_perf.model.comparison import Comparison
 from ci_perf.model.run import Run
 from ci_perf.model.summary import Summary

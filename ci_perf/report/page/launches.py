@@ -7,11 +7,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ci_perf.judging import launch_numbers
+from ci_perf.model.base import Side
 from ci_perf.model.run import Run
 from ci_perf.model.summary import Numbers, Summary
 from ci_perf.report import phrases, units
 from ci_perf.report.page import pictures
-from ci_perf.report.page.pictures import Caption, Picture, Segment, Shape, Side, Symbol
+from ci_perf.report.page.pictures import Caption, Picture, Segment, Shape, Symbol
 
 _HEIGHT = 122
 # Room for the highest value above, and for the lowest one below.

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-Side = Literal["base", "head"]
 # Each is a symbol in page.html.jinja, told apart by its shape as well as by its colour.
 Shape = Literal["base", "head", "history", "beyond-left", "beyond-right"]
 # Each has a colour in page.css.
