@@ -1,5 +1,6 @@
 """What one session measured, or several that were merged: run.json."""
 
+import re
 from typing import Annotated, Literal
 
 import msgspec
@@ -41,6 +42,8 @@ class Tool(Struct, frozen=True, kw_only=True):
 
 
 UNKNOWN_COMMIT = "unknown"
+# Of "0-3,8", as `knobs` spells the CPUs that a process may use.
+_CPU_RANGE = re.compile(r"(\d{1,6})(?:-(\d{1,6}))?")
 
 
 class Source(Struct, frozen=True, kw_only=True):
@@ -80,10 +83,10 @@ class Measured(Struct, frozen=True, kw_only=True):
         """
         if self.protocol.threads != OWN:
             return str(self.protocol.threads)
-        ranges = [part.split("-") for part in str(self.knobs.get("cpus", "")).split(",") if part]
+        ranges = _CPU_RANGE.findall(str(self.knobs.get("cpus", "")))
         if not ranges:
             return ""
-        count = sum(int(each[-1]) - int(each[0]) + 1 for each in ranges)
+        count = sum(int(last or first) - int(first) + 1 for first, last in ranges)
         said = [f"{name}={self.knobs[name]}" for name in THREAD_VARIABLES if name in self.knobs]
         return f"{OWN} ({', '.join([f'CPUs={count}', *said])})"
 

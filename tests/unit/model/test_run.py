@@ -50,3 +50,20 @@ def test_more_pairs_of_an_earlier_run_than_there_can_be_are_refused():
 
     with pytest.raises(ValueError, match=r"w: expected at most 18 pairs, found 19"):
         Earlier(run="0" * 12, started_at="", check=1, suspects=1, said={}, paired=(paired,))
+
+
+@pytest.mark.parametrize(
+    ("threads", "knobs", "said"),
+    [
+        (4, {"cpus": "0-1"}, "4"),
+        ("own", {"cpus": "0-3,8"}, "own (CPUs=5)"),
+        ("own", {"cpus": "7", "OMP_NUM_THREADS": "2"}, "own (CPUs=1, OMP_NUM_THREADS=2)"),
+        ("own", {}, ""),
+        ("own", {"cpus": "no range"}, ""),
+    ],
+)
+def test_threads_of_the_environment_are_its_cpus_and_variables(threads, knobs, said):
+    measured = a_measured("it", 1.0, knobs=knobs)
+    protocol = msgspec.structs.replace(measured.protocol, threads=threads)
+
+    assert msgspec.structs.replace(measured, protocol=protocol).describe_threads() == said
