@@ -31,7 +31,7 @@ class FeatureCommand:
 class FeatureLauncher:
     """A place where processes run, of `--runner`: three functions of the feature.
 
-    ``open`` takes the arguments of `runners.launcher`; ``read`` checks words of `--container`;
+    ``open`` takes what `gate.lab` gives it; ``read`` checks words of `--container`;
     ``examine`` says for the doctor what can be measured there.
     """
 

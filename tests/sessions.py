@@ -4,17 +4,20 @@ import abc
 import contextlib
 import functools
 import itertools
+import time
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from ci_perf import session
 from ci_perf.model.explanation import StepProfile
 from ci_perf.model.process import Phase, WorkerResult
 from ci_perf.model.run import Source
 from ci_perf.model.suite import Limits, Protocol
 from ci_perf.model.task import GpuState, GpuStates, MachineDescription, TaskFailure
 from ci_perf.session import Listener, MachineChecks
+from ci_perf.system import signals
 from ci_perf.worktree import Checkout
 from tests.plans import a_plan, a_planned
 from tests.runs import a_process, an_environment
@@ -165,6 +168,36 @@ class Suspects:
 
     def accepted(self, _suite, _machine):
         return {}
+
+
+def measure_with(
+    launcher,
+    plan,
+    *,
+    listener=None,
+    device="auto",
+    checks=None,
+    against=None,
+    wait_s=0.0,
+    clock=time.monotonic,
+    **more,
+):
+    """Measure a plan in a session that is open, with a launcher that only answers."""
+    with signals.note_signals() as interrupts:
+        lab = session.Lab(
+            root=plan.root,
+            python_path=plan.python_path,
+            launcher=launcher,
+            listener=listener or Recorder(),
+            interrupts=interrupts,
+            machine=session.describe(plan, launcher, device, interrupts),
+            lock_timeout_s=1,
+            base=against and against.checkout,
+            wait_s=wait_s,
+            checks=checks or some_checks(),
+            clock=clock,
+        )
+        return session.measure(lab, plan, against=against, **more)
 
 
 def some_checks(*, host=(), has_room=False, every_s=0.001, canaries_every_s=0.0):

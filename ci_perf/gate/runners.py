@@ -1,18 +1,9 @@
 """Where workloads run: in processes of this machine, or where a feature launches them."""
 
-import contextlib
-from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 from ci_perf import hooks
-from ci_perf.api_types import Notify
 from ci_perf.errors import UsageError
-from ci_perf.launch import local
-from ci_perf.launch.run_task import Launcher
-from ci_perf.model.suite import Plan
-from ci_perf.system.signals import Interrupts
-from ci_perf.worktree import Checkout
 
 LOCAL = "local"
 
@@ -47,24 +38,3 @@ def check(runner: Runner) -> None:
             f"--container {runner.container[0].partition('=')[0]}: expected only with a container, "
             "found --runner local; add --runner docker (or podman), or leave it out"
         )
-
-
-@contextlib.contextmanager
-def launcher(
-    runner: Runner,
-    plan: Plan,
-    workloads: Path,
-    checkout: Checkout | None,
-    *,
-    run: str,
-    ending: Interrupts,
-    notify: Notify,
-) -> Iterator[Launcher]:
-    """Provide what launches the processes of a run. Raises CiPerfError, KeyboardInterrupt."""
-    if runner.kind == LOCAL:
-        with local.launcher(Path(plan.root), checkout.head_top if checkout else None) as here:
-            yield here
-        return
-    opened = hooks.load(hooks.find_launchers()[runner.kind].open)
-    with opened(runner, plan, workloads, checkout, run=run, ending=ending, notify=notify) as there:
-        yield there

@@ -3,7 +3,6 @@
 import dataclasses
 import datetime as dt
 import time
-import uuid
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +13,6 @@ import msgspec
 from ci_perf import hooks
 from ci_perf.baselines import layout
 from ci_perf.judging.earlier_checks import Before
-from ci_perf.launch.run_task import Launcher
 from ci_perf.measuring import distrust
 from ci_perf.model import run as runs
 from ci_perf.model.baseline import Calibration
@@ -25,94 +23,70 @@ from ci_perf.model.task import MachineDescription
 from ci_perf.model.validity import distinct, validity_of
 from ci_perf.same_program.records import Records
 from ci_perf.session.interleaving import Against, Interleaving
+from ci_perf.session.lab import GpuLostError, Lab, MachineChecks, new_identity
 from ci_perf.session.listener import Listener
-from ci_perf.session.machine import describe, held
+from ci_perf.session.machine import describe
 from ci_perf.session.programs import SessionPrograms
-from ci_perf.session.runner import GpuLostError, MachineChecks, SessionRunner
+from ci_perf.session.runner import SessionRunner
 from ci_perf.session.schedule import Forecast, PairJudge
 from ci_perf.suite import plan_screening
-from ci_perf.system import git, signals
+from ci_perf.system import git
 from ci_perf.version import __version__
 
 __all__ = [
     "Against",
     "Forecast",
+    "Lab",
     "Listener",
     "MachineChecks",
     "PairJudge",
     "describe",
-    "held",
     "measure",
     "new_identity",
 ]
 
 
-def new_identity() -> str:
-    """Return the id of a run that is about to begin."""
-    return uuid.uuid4().hex[:12]
-
-
 def measure(
+    lab: Lab,
     plan: Plan,
-    launcher: Launcher,
-    listener: Listener,
     *,
-    device: str,
-    lock_timeout_s: float,
     against: Against | None = None,
     records: Records | None = None,
     baselines: Path | None = None,
-    identity: str | None = None,
-    wait_s: float | None = 0.0,
-    checks: MachineChecks = MachineChecks(),  # noqa: B008  it is frozen
     now: Callable[[], dt.datetime] = lambda: dt.datetime.now(dt.UTC),
-    clock: Callable[[], float] = time.monotonic,
 ) -> runs.Run:
     """Measure the plan, alone on its device. A workload that fails is recorded and stops no other.
 
     A calibration of the machine below `baselines` completes the plan. With `against`, base and
     head are launched in turns where the baselines do not clear the head. A workload of which
     `records` says that both sides use the same files is not launched; the others make new records.
-    `wait_s` is how long to wait for a machine that others use, before it is measured all the same;
-    `None` is what suits the device. An interrupt ends the child, and the run, as far as
-    it has come, says so in its validity; before anything is launched, it raises KeyboardInterrupt.
-    Raises CiPerfError when nothing can be measured at all: no such device, or BusyError.
+    An interrupt ends the child, and the run, as far as it has come, says so in its validity; before
+    anything is launched, it raises KeyboardInterrupt. Raises BusyError.
     """
-    with signals.note_signals() as interrupts:
-        identity = identity or new_identity()
-        machine = describe(plan, launcher, device, interrupts)
-        plan, against = _complete_sides(plan, against, baselines, machine)
-        if against and against.routes:
-            # As many launches of the head as the judge asks for before pairs.
-            hard = machine.environment.hard
-            plan = plan_screening(plan, against.judge.first_launches(plan, hard))
-        session = _Session(
-            runner=SessionRunner(
-                plan,
-                launcher,
-                listener,
-                interrupts,
-                machine,
-                wait_s=wait_s,
-                checks=checks,
-                clock=clock,
-                checkout=against.checkout if against else None,
-            ),
-            identity=identity,
-            source=git.source(Path(plan.root)),
-            against=against,
-            before=against.before if against else Before(),
-            started=now(),
-        )
-        if records:
-            moved = session.before.moved(session.source)
-            session.programs = SessionPrograms(plan.workloads, machine, records, moved=moved)
-        if not session.plan_to_launch().workloads:
-            return session.launch()
-        with held(machine, plan, identity, listener, interrupts, timeout_s=lock_timeout_s):
-            session.started, session.start = now(), time.monotonic()
-            session.runner.await_quiet()
-            return session.launch()
+    plan, against = _complete_sides(plan, against, baselines, lab.machine)
+    if against and against.routes:
+        # As many launches of the head as the judge asks for before pairs.
+        hard = lab.machine.environment.hard
+        plan = plan_screening(plan, against.judge.first_launches(plan, hard))
+    session = _Session(
+        lab=lab,
+        plan=plan,
+        source=git.source(Path(plan.root)),
+        against=against,
+        before=against.before if against else Before(),
+        started=now(),
+    )
+    if against:
+        lab.reasons += distrust.distrust_base(plan, against.checkout.root)
+    if records:
+        moved = session.before.moved(session.source)
+        session.programs = SessionPrograms(plan.workloads, lab.machine, records, moved=moved)
+    if not session.plan_to_launch().workloads:
+        return session.launch()
+    with lab.held():
+        session.started, session.start = now(), time.monotonic()
+        lab.await_quiet()
+        return session.launch()
 
 
 # Whose rows are explained: also those of which pairs have said a little less than "proven".
@@ -123,14 +97,15 @@ _MOVED = frozenset({Verdict.REGRESSED, Verdict.LIKELY_SLOWER, Verdict.IMPROVED})
 class _Session:
     """What is known before anything is launched, and what launches all of the plan."""
 
-    runner: SessionRunner
-    identity: str
+    lab: Lab
+    plan: Plan
     source: Source
     against: Against | None
     before: Before
     started: dt.datetime
     start: float = field(default_factory=time.monotonic)
     programs: SessionPrograms | None = None
+    runner: SessionRunner = field(init=False)
 
     def launch(self) -> runs.Run:
         """Launch what has to be launched, and return the run.
@@ -138,14 +113,13 @@ class _Session:
         Rounds of the head come first, then pairs with the base, then launches that explain. An
         interrupt that comes after the verdict was told ends what explains it, and no more.
         """
-        runner = self.runner
         self._record_base()
-        runner.narrow(self.plan_to_launch())
-        plan, listener, interrupts = runner.plan, runner.listener, runner.interrupts
+        plan, interrupts = self.plan_to_launch(), self.lab.interrupts
+        self.runner = runner = SessionRunner(plan, self.lab)
         pairs, explaining = None, []
         if self.against:
-            pairs = Interleaving(runner, self.against, seed=self.identity)
-            explaining = open_explaining(runner, self.against)
+            pairs = Interleaving(runner, self.against, seed=self.lab.identity)
+            explaining = open_explaining(self.lab, self.against)
         if not plan.workloads:
             # Pairs of no workload: they describe the base that the head is the same as.
             self._launch_pairs(pairs)
@@ -155,7 +129,7 @@ class _Session:
             runner.launch_rounds()
             if self.programs:
                 root = Path(plan.root)
-                self.programs.keep(self.identity, plan.workloads, runner.results, root)
+                self.programs.keep(self.lab.identity, plan.workloads, runner.results, root)
             self._launch_pairs(pairs)
             interrupts.check()
             run = self._run_so_far(pairs)
@@ -165,7 +139,7 @@ class _Session:
                 sides = {name: pairs.tasks_of_own_files(name) for name in find_moved(run, verdict)}
             if self.against and verdict:
                 explain_s = (self.against.explain_budget_s or 0.0) if sides else 0.0
-                listener.decided(verdict, explain_s)
+                self.lab.listener.decided(verdict, explain_s)
                 for each in explaining:
                     each.profile_pairs(sides, explain_s)
             interrupts.check()
@@ -174,28 +148,27 @@ class _Session:
         except GpuLostError:  # its reason says so, and nothing more is launched
             pass
         if interrupts.came:
-            runner.reasons.append(distrust.INTERRUPTED)
+            self.lab.reasons.append(distrust.INTERRUPTED)
         return self._run_so_far(pairs, explaining)
 
     def plan_to_launch(self) -> Plan:
         """Return the plan without the workloads that need no launch, as far as is known."""
-        plan = self.runner.plan
         if self.programs is None:
-            return plan
-        left = self.programs.select_to_measure(plan.workloads)
-        return msgspec.structs.replace(plan, workloads=left)
+            return self.plan
+        left = self.programs.select_to_measure(self.plan.workloads)
+        return msgspec.structs.replace(self.plan, workloads=left)
 
     def _record_base(self) -> None:
         """Launch the base once of every workload of which no record is known: it makes one."""
         if self.programs is None or self.against is None:
             return
-        runner, unknown = self.runner, self.programs.find_unknown()
-        for workload in (each for each in runner.plan.workloads if each.id in unknown):
-            base = self.against.checkout.find_task(runner.task(workload, 0))
+        lab, unknown = self.lab, self.programs.find_unknown()
+        for workload in (each for each in self.plan.workloads if each.id in unknown):
+            base = self.against.checkout.find_task(lab.task(workload, 0))
             if base is not None:
-                runner.listener.recording(workload.id)
+                lab.listener.recording(workload.id)
             try:
-                outcome = runner.outcome(base) if base else None
+                outcome = lab.outcome(base) if base else None
             except GpuLostError:  # the rounds find it lost, too
                 return
             self.programs.note_base(workload, base, outcome)
@@ -217,14 +190,14 @@ class _Session:
         runner = self.runner
         run = runs.Run(
             tool=runs.Tool(version=__version__),
-            id=self.identity,
+            id=self.lab.identity,
             started_at=self.started.isoformat(timespec="seconds").replace("+00:00", "Z"),
             duration_s=round(time.monotonic() - self.start, 3),
             source=self.source,
-            suite=runner.plan.suite,
-            selection=runner.plan.selection,
-            environment=runner.machine.environment,
-            validity=validity_of(distinct(runner.reasons)),
+            suite=self.plan.suite,
+            selection=self.plan.selection,
+            environment=self.lab.machine.environment,
+            validity=validity_of(distinct(self.lab.reasons)),
             canaries=tuple(runner.canaries),
             measured=runner.measured(),
             failed=runner.failed(),
@@ -238,11 +211,11 @@ class _Session:
         return self.before.joined(run)
 
 
-def open_explaining(runner: SessionRunner, against: Against) -> list[Any]:
+def open_explaining(lab: Lab, against: Against) -> list[Any]:
     """Return what profiles both sides of workloads, by the features that there are, if asked."""
     explaining = hooks.find_targets("after_pairs") if against.explain_budget_s is not None else ()
     return [
-        make(runner.listener, runner.profile, clock=runner.clock, traces=against.traces)
+        make(lab.listener, lab.profile, clock=lab.clock, traces=against.traces)
         for make in map(hooks.load, explaining)
     ]
 

@@ -80,6 +80,7 @@ class Interleaving:
     def __init__(self, runner: SessionRunner, against: Against, *, seed: str) -> None:
         """Launch by `runner`; the order of its plan's launches is drawn by `seed`."""
         self._runner = runner
+        self._lab = runner.lab
         self._against = against
         self._random = random.Random(seed)  # noqa: S311  the order of launches, no secret
         self._bases = {workload.id: _Base(workload) for workload in runner.plan.workloads}
@@ -88,9 +89,9 @@ class Interleaving:
         # The suspects, worst first, and those still undecided, each with the pairs it may need.
         self._expected: dict[str, float] = {}
         self._undecided: dict[str, float] = {}
-        hard = runner.machine.environment.hard
+        hard = runner.lab.machine.environment.hard
         self._accepted = against.judge.accepted(runner.plan.suite, hard)
-        self._start = runner.clock()
+        self._start = runner.lab.clock()
         self._spent_s = 0.0
         self._stopped: Literal["decided", "budget", "interrupted"] = "interrupted"
 
@@ -103,13 +104,13 @@ class Interleaving:
             return
         self._undecided, self._suspects = self._against.judge.undecided(run)
         self._expected = self._undecided
-        self._start = self._runner.clock()
+        self._start = self._lab.clock()
         if left := self._left():
             launches_s = {name: self._runner.launch_s(name) for name in left}
             warm_ups = {name: self._warm_ups(name) for name in left}
             budget_s = self._against.budget_s
             forecast = schedule.forecast(launches_s, budget_s, warm_ups)
-            self._runner.listener.interleaving(left, budget_s, forecast)
+            self._lab.listener.interleaving(left, budget_s, forecast)
 
     def choose_next(self) -> str:
         """Return whose pair is next; "" where all is decided, or the budget spent."""
@@ -188,18 +189,18 @@ class Interleaving:
         """Launch the next pair of a workload, or what has to come before it."""
         base = self._bases[name]
         before = len(base.pairs)
-        self._runner.listener.pair_started(name, before + 1, len(self._left()))
+        self._lab.listener.pair_started(name, before + 1, len(self._left()))
         if not base.is_begun:
             self._begin(base)
         if self._warm_ups(name):
             self._warm_up(base)
         else:
             self._launch_both(base)
-        self._spent_s = self._runner.clock() - self._start
+        self._spent_s = self._lab.clock() - self._start
         if base.failure is not None:
-            self._runner.listener.base_failed(name, base.failure.reason)
+            self._lab.listener.base_failed(name, base.failure.reason)
         elif len(base.pairs) > before:
-            self._runner.listener.pair_finished(name, self._spent_s)
+            self._lab.listener.pair_finished(name, self._spent_s)
 
     def _begin(self, base: _Base) -> None:
         """Draw which side comes first, and have each run its own workload file.
@@ -221,14 +222,14 @@ class Interleaving:
         whether there are any.
         """
         compiles = [result.process.compiles for result in self._runner.results(workload)]
-        has_caches = self._runner.machine.device != "cpu" or any(
+        has_caches = self._lab.machine.device != "cpu" or any(
             counts is None or counts.graphs or counts.cache == "filled" for counts in compiles
         )
         return int(has_caches and self._bases[workload].warmed_up is None)
 
     def _warm_up(self, base: _Base) -> None:
         """Launch the base once, uncounted: the head's caches are filled by now, too."""
-        outcome = self._runner.outcome(self._task(base, "base", index=0))
+        outcome = self._lab.outcome(self._task(base, "base", index=0))
         checked = self._checked(base.workload.id, outcome)
         if isinstance(checked, TaskFailure):
             base.failure = checked
@@ -246,17 +247,15 @@ class Interleaving:
         ]
         is_resident = self._may_be_resident(base)
         if is_resident:
-            outcomes = self._runner.outcome_of_pair(tasks[0], tasks[1])
+            outcomes = self._lab.outcome_of_pair(tasks[0], tasks[1])
             if any(isinstance(outcome, TaskFailure) for outcome in outcomes):
                 # Two at once need more memory, and longer: next time each is launched alone.
                 base.may_be_resident = False
                 return
-        elif self._runner.checks.at_once() < sum(
-            schedule.processes(each.workload) for each in tasks
-        ):
-            outcomes = tuple(self._runner.outcome(task) for task in tasks)
+        elif self._lab.checks.at_once() < sum(schedule.processes(each.workload) for each in tasks):
+            outcomes = tuple(self._lab.outcome(task) for task in tasks)
         else:  # they import at once
-            with self._runner.ready(tasks) as launches:
+            with self._lab.ready(tasks) as launches:
                 outcomes = tuple(launch() for launch in launches)
         by_side = dict(zip((first, second), outcomes, strict=True))
         self._keep(base, by_side, resident=is_resident)
@@ -292,17 +291,17 @@ class Interleaving:
         """Spell out one launch; neither side may import the other's code."""
         if side == "head":
             head = next(own for own in self._runner.plan.workloads if own.id == base.workload.id)
-            return self._runner.task(head, index)
-        return self._against.checkout.spell_task(self._runner.task(base.workload, index))
+            return self._lab.task(head, index)
+        return self._against.checkout.spell_task(self._lab.task(base.workload, index))
 
     def _may_be_resident(self, base: _Base) -> bool:
         """Whether both may be there at once: on a CPU where they fit, see decision 009."""
         has_server = "server" in base.workload.parameters  # two of them may not fit on a GPU
-        if self._runner.machine.device != "cpu" or has_server or not base.may_be_resident:
+        if self._lab.machine.device != "cpu" or has_server or not base.may_be_resident:
             return False
         head = self._runner.results(base.workload.id)[0]
         needed = [side.process.memory for side in (base.warmed_up or head, head)]
-        return self._runner.checks.has_room(base.workload, needed)
+        return self._lab.checks.has_room(base.workload, needed)
 
 
 def _incomparable(checkout: Checkout, plan: Plan) -> dict[str, str]:

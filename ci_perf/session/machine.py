@@ -1,10 +1,7 @@
 """The machine of a session: what it is, that no other session uses it, and that it is quiet."""
 
-import contextlib
-import getpass
-import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 from ci_perf.errors import CiPerfError
 from ci_perf.launch.run_task import Launcher
@@ -12,7 +9,6 @@ from ci_perf.model.suite import OWN, Plan
 from ci_perf.model.task import MachineDescription, TaskFailure
 from ci_perf.model.validity import Reason
 from ci_perf.session.listener import Listener
-from ci_perf.system import lock
 from ci_perf.system.signals import Interrupts
 
 # How long to wait where no option says it: longer than the 10 s over which Linux averages pressure,
@@ -42,29 +38,6 @@ def describe(
     return answer
 
 
-@contextlib.contextmanager
-def held(
-    machine: MachineDescription,
-    plan: Plan,
-    identity: str,
-    listener: Listener,
-    interrupts: Interrupts,
-    *,
-    timeout_s: float,
-) -> Iterator[None]:
-    """Have the devices of a machine to ourselves. Raises BusyError and KeyboardInterrupt."""
-    with lock.hold_devices(
-        machine.locks,
-        f"run {identity} of {_user()}, process {os.getpid()} in {plan.root}",
-        where=lock.folder_of_devices(),
-        timeout_s=timeout_s,
-        waiting=listener.waiting,
-        sleep=interrupts.sleep,
-    ):
-        interrupts.check()
-        yield
-
-
 def threads(plan: Plan) -> int:
     """Return the most threads that any workload is given; canaries get as many.
 
@@ -72,14 +45,6 @@ def threads(plan: Plan) -> int:
     """
     given = (workload.protocol.threads for workload in (*plan.workloads, *plan.tests))
     return max((count for count in given if count != OWN), default=1)
-
-
-def _user() -> str:
-    """Return the name of who measures; in a container the number of a user may have none."""
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return f"user {os.getuid()}"
 
 
 def disturbances(device: str, *, is_asked: bool) -> frozenset[str]:

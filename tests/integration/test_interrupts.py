@@ -32,14 +32,13 @@ from pathlib import Path
 from ci_perf import session, suite
 from ci_perf.system import files
 from ci_perf.cli import measure_options
-from ci_perf.system import signals
-from ci_perf.launch.local import LocalLauncher
+from ci_perf.gate import lab
+from ci_perf.gate.options import MeasureOptions
 here = Path.cwd()
 plan = suite.plan(here / "workloads", "smoke", selection=(), root=here, protocol={"processes": 1})
-with signals.note_signals():
-    run = session.measure(
-        plan, LocalLauncher(here), measure_options.open_listener(), device="cpu", lock_timeout_s=60
-    )
+options = MeasureOptions(root=here, workloads=here / "workloads", device="cpu")
+with lab.open(plan, options, print, measure_options.open_listener()) as opened:
+    run = session.measure(opened, plan)
     files.write(here / "run.json", run)
 """
 

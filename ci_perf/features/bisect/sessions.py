@@ -9,7 +9,7 @@ from pathlib import Path
 from ci_perf import session, worktree
 from ci_perf.api_types import Notify
 from ci_perf.errors import BusyError, CannotWriteError, CiPerfError, EngineError
-from ci_perf.gate import commits, measure, run_summary, runners
+from ci_perf.gate import commits, lab, measure, run_summary, runners
 from ci_perf.gate.options import MeasureOptions
 from ci_perf.judging import compare, summarise
 from ci_perf.model.comparison import Row
@@ -154,50 +154,31 @@ class BisectSessions:
     def _launched(self, head: Checkout, base: Checkout, judge: PairsJudge) -> Run:
         options = commits.options_of(self._options, head)
         plan = measure.plan(options)
-        of_base = measure.with_plan(base, plan, options)
-        if of_base.trouble:
-            raise CiPerfError(of_base.trouble)
-        identity = session.new_identity()
-        device = plan.device if options.device == "auto" else options.device
-        with runners.launcher(
-            options.runner,
-            plan,
-            options.workloads,
-            of_base,
-            run=identity,
-            ending=self._ending,
-            notify=self._notify,
-        ) as launcher:
-            measure.set_up_side(plan, launcher, head.root, "head", self._ending, self._notify)
-            if options.runner.kind != "local" or base.root not in self._ready:
-                before = of_base.plan or plan
-                measure.set_up_side(before, launcher, base.root, "base", self._ending, self._notify)
-                self._ready.add(base.root)
-            self._ending.check()
-            if self.machine is None:
-                self.machine = session.describe(plan, launcher, device, self._ending)
-            heard = self._listener()
-            against = session.Against(
-                checkout=of_base,
-                budget_s=max(self.left_s, 0.0),
-                judge=judge,
-                routes=True,
+        of_base = lab.with_plan(base, plan, options)
+        # A container begins without what a setup has installed.
+        ready = self._ready if options.runner.kind == runners.LOCAL else ()
+        with lab.open_with_base(
+            of_base, plan, options, self._ending, self._notify, self._listener(), ready=ready
+        ) as here:
+            checkout = here.base or of_base
+            if checkout.trouble:
+                raise CiPerfError(checkout.trouble)
+            self._ready.add(base.root)
+            self.machine = here.machine
+            return session.measure(
+                here,
+                plan,
+                against=session.Against(
+                    checkout=checkout,
+                    budget_s=max(self.left_s, 0.0),
+                    judge=judge,
+                    routes=True,
+                ),
+                records=measure.find_records(
+                    plan, options, checkout, self._notify, believes_cache=True
+                ),
+                baselines=options.baselines,
             )
-            with measure.tell_listener(heard):
-                return session.measure(
-                    plan,
-                    launcher,
-                    heard,
-                    device=device,
-                    lock_timeout_s=options.lock_timeout_s,
-                    against=against,
-                    records=measure.find_records(
-                        plan, options, of_base, self._notify, believes_cache=True
-                    ),
-                    baselines=options.baselines,
-                    identity=identity,
-                    wait_s=options.wait_s,
-                )
 
 
 def measurement_of(run: Run, judge: PairsJudge) -> Measurement:

@@ -1,17 +1,15 @@
 """Profile workloads now, and say what differs between both sides, or what limits a step."""
 
 import statistics
-import time
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from ci_perf import session
 from ci_perf.api_types import Location, Notify, say_nothing
 from ci_perf.errors import CiPerfError
 from ci_perf.features.explain import causes, limits
 from ci_perf.features.explain.answer import ExplainedWorkload, ExplainedWorkloads
 from ci_perf.features.explain.session import Explaining
-from ci_perf.gate import arguments, measure
+from ci_perf.gate import arguments, lab, measure
 from ci_perf.gate.options import MeasureOptions
 from ci_perf.gate.traces import (
     describe_traces,
@@ -20,10 +18,7 @@ from ci_perf.gate.traces import (
 )
 from ci_perf.model.explanation import ProfiledPairs, StepProfile
 from ci_perf.model.task import Task
-from ci_perf.session import Listener, MachineChecks
-from ci_perf.session.machine import describe, held
-from ci_perf.session.runner import SessionRunner
-from ci_perf.system import signals
+from ci_perf.session import Listener
 
 
 def explain(
@@ -54,50 +49,31 @@ def explain_now(
     """
     plan = measure.plan(options)
     traces = prepare_folder(options.traces)
-    identity = session.new_identity()
-    device = plan.device if options.device == "auto" else options.device
     profiles: dict[str, StepProfile | str] = {}
-    with measure.open_launcher(plan, options, identity, notify) as (ending, checkout, launcher):
-        base = measure.set_up(plan, checkout, launcher, ending, notify)
+    with lab.open(plan, options, notify, listener) as here:
+        base = here.base
         if base and base.trouble:
             raise CiPerfError(base.trouble)
-        with measure.tell_listener(listener), signals.note_signals() as interrupts:
-            ending.check()
-            machine = describe(plan, launcher, device, interrupts)
-            timeout_s = options.lock_timeout_s
-            with held(machine, plan, identity, listener, interrupts, timeout_s=timeout_s):
-                runner = SessionRunner(
-                    plan,
-                    launcher,
-                    listener,
-                    interrupts,
-                    machine,
-                    wait_s=0.0,
-                    checks=MachineChecks(),
-                    clock=time.monotonic,
-                    checkout=base,
-                )
-                tasks = {each.id: runner.task(each, 0) for each in plan.workloads}
-                explaining = Explaining(
-                    listener, runner.profile, clock=time.monotonic, traces=traces
-                )
-                if base is not None:
-                    of_both: dict[str, tuple[Task, Task] | None] = {}
-                    for name, task in tasks.items():
-                        other = base.find_task(task)
-                        of_both[name] = None if other is None else (other, task)
-                    explaining.profile_pairs(of_both, options.budget_s)
-                else:
-                    end = time.monotonic() + options.budget_s
-                    for name, task in tasks.items():
-                        left_s = end - time.monotonic()
-                        profiles[name] = explaining.profile_alone(task, left_s)
+        with here.held():
+            tasks = {each.id: here.task(each, 0) for each in plan.workloads}
+            explaining = Explaining(listener, here.profile, clock=here.clock, traces=traces)
+            if base is not None:
+                of_both: dict[str, tuple[Task, Task] | None] = {}
+                for name, task in tasks.items():
+                    other = base.find_task(task)
+                    of_both[name] = None if other is None else (other, task)
+                explaining.profile_pairs(of_both, options.budget_s)
+            else:
+                end = here.clock() + options.budget_s
+                for name, task in tasks.items():
+                    left_s = end - here.clock()
+                    profiles[name] = explaining.profile_alone(task, left_s)
     pairs = tuple(explaining.pairs.values())
     alone = [(name, each) for name, each in profiles.items() if isinstance(each, StepProfile)]
     sides = [*list_sides(pairs), *alone]
     for line in describe_traces(options.traces, sides):
         notify(line)
-    commit = "" if checkout is None else checkout.source.commit or ""
+    commit = "" if base is None else base.source.commit or ""
     workloads = (*map(explain_pairs, pairs), *_explain_alone(profiles))
     return ExplainedWorkloads(suite=plan.suite, base=commit, workloads=workloads)
 

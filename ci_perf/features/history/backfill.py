@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from ci_perf import session, worktree
+from ci_perf import worktree
 from ci_perf.api_types import Location, Notify, say_nothing
 from ci_perf.errors import BusyError, CannotWriteError, CiPerfError, EngineError, UsageError
 from ci_perf.features.history.backfill_baselines import LineBaselines
 from ci_perf.features.history.backfilled import Backfill, BackfilledCommit, BackfillOutcome
-from ci_perf.gate import arguments, measure
+from ci_perf.gate import arguments, lab, measure
 from ci_perf.gate.commits import CommitLine, CommitPrograms, between, options_of
 from ci_perf.gate.options import MeasureOptions
 from ci_perf.model.run import Run, Tool
@@ -41,12 +41,7 @@ class RunSessions:
 
     def describe(self, own: MeasureOptions) -> MachineDescription:
         """Describe the machine, as a commit would be launched. Raises CiPerfError."""
-        plan, identity = measure.plan(own), session.new_identity()
-        with measure.open_launcher(plan, own, identity, self._notify) as (ending, _, launcher):
-            device = plan.device if own.device == "auto" else own.device
-            machine = session.describe(plan, launcher, device, ending)
-            ending.check()
-            return machine
+        return lab.describe_machine(measure.plan(own), own, self._notify)
 
     def measure(self, own: MeasureOptions) -> Run:
         """Measure a commit. Raises CiPerfError and KeyboardInterrupt."""

@@ -19,7 +19,7 @@ from tests.sessions import (
     Suspects,
     a_checkout,
     a_plan_at,
-    some_checks,
+    measure_with,
 )
 
 STEPS = {"base": 2, "head": 3}
@@ -53,13 +53,10 @@ def explained(tmp_path, monkeypatch):
             done = {paired.workload for paired in run.paired if paired.pairs}
             return {name: 1.0 for name in "ab" if name not in done}, 2
 
-        return session.measure(
-            a_plan_at(tmp_path / "head", "a", "b"),
+        return measure_with(
             launches,
-            listener or Recorder(),
-            device="cpu",
-            lock_timeout_s=1,
-            checks=some_checks(),
+            a_plan_at(tmp_path / "head", "a", "b"),
+            listener=listener,
             against=session.Against(
                 checkout=a_checkout(tmp_path),
                 budget_s=1000.0,

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from ci_perf import session
-from tests.sessions import Recorder, a_checkout, a_plan_at, some_checks
+from tests.sessions import a_checkout, a_plan_at, measure_with, some_checks
 
 
 @pytest.fixture
@@ -17,13 +17,11 @@ def measure_against(tmp_path, monkeypatch):
         (tmp_path / side / "workloads").mkdir(parents=True)
 
     def measure(launcher, plan, *, how, notes=(), listener=None, checks=None, **more):
-        return session.measure(
-            plan,
+        return measure_with(
             launcher,
-            listener or Recorder(),
-            device="auto",
-            lock_timeout_s=1,
-            checks=checks or some_checks(),
+            plan,
+            listener=listener,
+            checks=checks,
             against=session.Against(checkout=a_checkout(tmp_path, *notes), **how),
             **more,
         )
@@ -45,12 +43,10 @@ def measure(tmp_path, monkeypatch):
         clock=time.monotonic,
         **plan,
     ):
-        return session.measure(
-            a_plan_at(tmp_path, *names, **{"processes": 2, "canaries": True, **plan}),
+        return measure_with(
             launcher,
-            listener or Recorder(),
-            device="auto",
-            lock_timeout_s=1,
+            a_plan_at(tmp_path, *names, **{"processes": 2, "canaries": True, **plan}),
+            listener=listener,
             wait_s=wait_s,
             checks=some_checks(canaries_every_s=canaries_every_s),
             clock=clock,

@@ -3,7 +3,6 @@
 import msgspec
 import pytest
 
-from ci_perf import session
 from ci_perf.judging.earlier_checks import Before, Offered
 from ci_perf.model.program import join_programs
 from ci_perf.session import Against
@@ -21,7 +20,7 @@ from tests.sessions import (
     a_look,
     a_plan_at,
     a_result,
-    some_checks,
+    measure_with,
 )
 
 ALONE = Before()
@@ -66,15 +65,12 @@ def measured(
 ):
     judge = Suspects(lambda _run: ((), 0))
     against = Against(checkout=a_checkout(sides), budget_s=60, judge=judge, before=before)
-    return session.measure(
-        a_plan_at(sides / "head", *(names or "abc"), **more),
+    return measure_with(
         launches,
-        listener or Recorder(),
-        device="cpu",
-        lock_timeout_s=1,
+        a_plan_at(sides / "head", *(names or "abc"), **more),
+        listener=listener,
         against=against if is_against else None,
         records=records,
-        checks=some_checks(),
     )
 
 

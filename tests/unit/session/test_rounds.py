@@ -4,8 +4,7 @@ import dataclasses
 
 import pytest
 
-from ci_perf import session
-from tests.sessions import BOOM, Launches, Recorder, a_plan_at, a_result, some_checks
+from tests.sessions import BOOM, Launches, Recorder, a_plan_at, a_result, measure_with, some_checks
 
 
 class Rows(Launches):
@@ -28,14 +27,8 @@ def measure(tmp_path, monkeypatch):
 
     def measure(launcher, *names, at_once=4, listener=None, **more):
         checks = dataclasses.replace(some_checks(**more), at_once=lambda: at_once)
-        return session.measure(
-            a_plan_at(tmp_path, *names, processes=3),
-            launcher,
-            listener or Recorder(),
-            device="auto",
-            lock_timeout_s=1,
-            checks=checks,
-        )
+        plan = a_plan_at(tmp_path, *names, processes=3)
+        return measure_with(launcher, plan, listener=listener, checks=checks)
 
     return measure
 

@@ -1,7 +1,7 @@
 """What the launches of a workload come to, and where its data is kept."""
 
 from ci_perf.model.process import WorkerResult
-from ci_perf.session import runner
+from ci_perf.session import lab
 from ci_perf.session.runner import WorkloadProgress
 from tests.plans import a_planned
 from tests.runs import a_process
@@ -26,7 +26,7 @@ def test_the_run_keeps_what_the_workload_said_of_its_items():
 def test_data_lie_where_the_variable_says_else_in_the_cache_of_the_user(monkeypatch):
     monkeypatch.delenv("CI_PERF_DATA_DIR", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", "/cache")
-    assert runner.data_folder() == "/cache/ci-perf/data"
+    assert lab.data_folder() == "/cache/ci-perf/data"
 
     monkeypatch.setenv("CI_PERF_DATA_DIR", "/data")
-    assert runner.data_folder() == "/data"
+    assert lab.data_folder() == "/data"

@@ -13,7 +13,7 @@ from ci_perf.measuring import distrust
 from ci_perf.model.process import Exhausted, Fingerprint, Phase
 from ci_perf.model.task import TaskFailure
 from ci_perf.model.validity import Status
-from ci_perf.session import runner
+from ci_perf.session import lab
 from tests.runs import a_gpu_evidence, an_evidence, an_image
 from tests.sessions import (
     BOOM,
@@ -160,7 +160,7 @@ def test_memory_that_nobody_frees_is_held_against_whoever_has_to_do_without(meas
         failing=["b"],
         device="cuda:0",
         gpus=GPUS[:1],
-        looks=[a_look(), *[held] * runner._LOOKS],
+        looks=[a_look(), *[held] * lab._LOOKS],
     )
 
     run = measure(launcher, "a", "b", "c", "d", processes=1, canaries=False)
