@@ -13,11 +13,8 @@ from ci_perf.judging.variability import UNKNOWN, Variance
 from ci_perf.model.metrics import CANARY, Kind
 from ci_perf.model.suite import Limit, Limits
 from ci_perf.model.summary import Numbers, SessionNumbers, Subject
-from ci_perf.model.validity import Canary, Reason, Status
+from ci_perf.model.validity import Canary, Doubt, Reason
 
-CODE = "machine_moved"
-# It moved, and as the suite has it, that silences nothing.
-CODE_WITHOUT_GATE = f"{CODE}_no_gate"
 _DATE = len("2026-11-21")
 # The chance that a machine which is as it always was counts as moved: over all canaries of a run,
 # each compared with its history and at the end with the beginning. Then the screen is off for
@@ -52,17 +49,17 @@ def judge(pairs: Sequence[tuple[Subject, Subject]], limits: Limits) -> tuple[Rea
 
     One reason without a workload where all have met the same.
     """
-    told: dict[tuple[str, str], list[str]] = {}
+    told: dict[tuple[Doubt, str], list[str]] = {}
     for base, head in pairs:
         limit = limits.of(head.workload).get(CANARY)
         detail = _describe_moved(base.sessions, head.sessions[-1], limit) if limit else ""
         if limit and detail:
-            code = CODE if limit.gate else CODE_WITHOUT_GATE
-            told.setdefault((code, detail), []).append(head.workload)
+            doubt = Doubt.MACHINE_MOVED if limit.gate else Doubt.MACHINE_MOVED_NO_GATE
+            told.setdefault((doubt, detail), []).append(head.workload)
     reasons: list[Reason] = []
-    for (code, detail), workloads in told.items():
+    for (doubt, detail), workloads in told.items():
         met = [""] if len(workloads) == len(pairs) else workloads
-        reasons += [_reason(code, detail, workload) for workload in met]
+        reasons += [doubt.reason(detail, workload) for workload in met]
     return tuple(reasons)
 
 
@@ -72,12 +69,8 @@ def find_silenced_kinds(
     """Return the kinds of numbers that cannot be told from a change of the machine."""
     if limit is None or not limit.gate:
         return frozenset()
-    moved = any(reason.code == CODE and reason.workload in {"", workload} for reason in reasons)
+    moved = any(each.doubt is Doubt.MACHINE_MOVED and each.concerns(workload) for each in reasons)
     return nodes.BY_MACHINE if moved else frozenset()
-
-
-def _reason(code: str, detail: str, workload: str) -> Reason:
-    return Reason(code=code, status=Status.DEGRADED, detail=detail, workload=workload)
 
 
 def from_history(history: Sequence[Numbers], head: Numbers, limit: Limit) -> list[Move]:

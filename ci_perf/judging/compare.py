@@ -39,13 +39,7 @@ from ci_perf.model.process import Profile, SideProfile, has_filled_gpu
 from ci_perf.model.run import Tool
 from ci_perf.model.suite import FailOn, Limits, PlannedWorkload, Tiers
 from ci_perf.model.summary import Subject, Summary
-from ci_perf.model.validity import (
-    OTHER_FILE_SYSTEM,
-    Reason,
-    Validity,
-    find_fatal,
-    validity_of,
-)
+from ci_perf.model.validity import Doubt, Reason, Validity, find_fatal, validity_of
 from ci_perf.version import __version__
 
 R = TypeVar("R", Change, Numerics)
@@ -244,7 +238,7 @@ def _candidates(
 
 def _doubt_disks(rows: Iterable[Change], validity: Validity) -> Iterator[Change]:
     """Yield rows; where base and head lie on two file systems, noisy alarms prove nothing."""
-    doubted = {each.workload for each in validity.reasons if each.code == OTHER_FILE_SYSTEM}
+    doubted = {each.workload for each in validity.reasons if each.doubt is Doubt.OTHER_FILE_SYSTEM}
     for row in rows:
         metric = metrics.find_metric(row.metric)
         is_noisy = metric is not None and metric.kind in KIND_OF

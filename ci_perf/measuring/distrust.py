@@ -1,8 +1,7 @@
-"""Every reason to distrust the machine: its code and weight, and the rules that find it.
+"""The rules that find reasons to distrust the machine.
 
 Host and GPUs are looked at before we load them ourselves; the monitor's evidence shows what
-happened during a process. docs/machine.md explains each code with its cause and its cure; a test
-compares the two lists.
+happened during a process.
 """
 
 import itertools
@@ -18,29 +17,14 @@ from ci_perf.model.process import Process, has_filled_gpu
 from ci_perf.model.suite import Plan
 from ci_perf.model.task import GpuState, GpuStates, TaskFailure
 from ci_perf.model.validity import (
+    Doubt,
     Evidence,
     GpuEvidence,
     HostEvidence,
     Reason,
-    Status,
     find_fatal,
 )
 from ci_perf.system import linux
-
-_INVALID = (
-    *("interrupted", "low_disk", "gpu_lost", "gpu_busy", "foreign_memory", "second_process"),
-    *("ecc_errors", "thermal_throttling", "hardware_slowdown", "checkout_changed"),
-)
-_DEGRADED = (
-    *("canary_failed", "host_pressure", "memory_pressure", "cgroup_throttled", "clocks_held"),
-    *("power_limited", "pcie_link", "mig_mode", "unwatched", "unpinned_image", "incomplete"),
-    "other_file_system",
-)
-STATUS = dict.fromkeys(_INVALID, Status.INVALID) | dict.fromkeys(_DEGRADED, Status.DEGRADED)
-
-# A sentence with figures.
-_DETAIL_CHARS = 1000
-
 
 # With more than this share of time lost to other programs before we start, times are doubtful.
 BUSY = 0.20
@@ -77,12 +61,7 @@ _HARDWARE_EVENTS = ("hw_power_brake", "hw_slowdown")
 _HELD_BY = ("board_limit", "sync_boost")
 
 
-def reason(code: str, detail: str, workload: str = "") -> Reason:
-    """Make a reason; `workload` is the one during which it was seen."""
-    return Reason(code=code, status=STATUS[code], detail=detail[:_DETAIL_CHARS], workload=workload)
-
-
-INTERRUPTED = reason("interrupted", "the run was interrupted before every process was measured")
+INTERRUPTED = Doubt.INTERRUPTED.reason("the run was interrupted before every process was measured")
 
 
 def distrust_host(
@@ -104,7 +83,7 @@ def distrust_host(
 
 def distrust_moved(how: str) -> Reason:
     """Return the reason for a checkout that somebody has changed meanwhile."""
-    return reason("checkout_changed", f"the checkout changed while it was measured: {how}")
+    return Doubt.CHECKOUT_CHANGED.reason(f"the checkout changed while it was measured: {how}")
 
 
 def distrust_base(plan: Plan, base: Path) -> Iterator[Reason]:
@@ -117,7 +96,7 @@ def distrust_base(plan: Plan, base: Path) -> Iterator[Reason]:
     )
     for workload in plan.workloads:
         if workload.collects or "command" in workload.parameters:
-            yield reason("other_file_system", detail, workload.id)
+            yield Doubt.OTHER_FILE_SYSTEM.reason(detail, workload.id)
 
 
 def distrust_space(folder: Path, expected: int, free: int | None) -> tuple[Reason, ...]:
@@ -125,7 +104,7 @@ def distrust_space(folder: Path, expected: int, free: int | None) -> tuple[Reaso
     if free is None or free >= expected:
         return ()
     detail = f"{folder}: expected {expected >> 20} MiB free, found {free >> 20} MiB"
-    return (reason("low_disk", detail),)
+    return (Doubt.LOW_DISK.reason(detail),)
 
 
 def distrust_gpus(states: GpuStates) -> tuple[Reason, ...]:
@@ -141,7 +120,7 @@ def distrust_image(image: Image | None) -> tuple[Reason, ...]:
         f"{image.reference}: expected an image pinned by its digest, found one that may be another "
         "tomorrow"
     )
-    return (reason("unpinned_image", detail),)
+    return (Doubt.UNPINNED_IMAGE.reason(detail),)
 
 
 def _pressure(proc: Path) -> tuple[Reason, ...]:
@@ -149,10 +128,10 @@ def _pressure(proc: Path) -> tuple[Reason, ...]:
     reasons = []
     if cpu is not None and cpu > BUSY:
         detail = f"tasks waited for a CPU {cpu:.0%} of the 10 s before the run"
-        reasons.append(reason("host_pressure", detail))
+        reasons.append(Doubt.HOST_PRESSURE.reason(detail))
     if memory is not None and memory > MEMORY_BUSY:
         detail = f"tasks waited for memory {memory:.0%} of the 10 s before the run"
-        reasons.append(reason("memory_pressure", detail))
+        reasons.append(Doubt.MEMORY_PRESSURE.reason(detail))
     return tuple(reasons)
 
 
@@ -165,19 +144,19 @@ def _free(folder: Path) -> int | None:
 
 def _gpu_before(state: GpuState) -> tuple[Reason, ...]:
     if state.lost:
-        return (reason("gpu_lost", f"{state.uuid}: before the run: {state.lost}"),)
+        return (Doubt.GPU_LOST.reason(f"{state.uuid}: before the run: {state.lost}"),)
     details = {
-        "gpu_busy": _busy(state),
-        "foreign_memory": foreign_memory(state.used_bytes),
-        "second_process": f"{state.processes} compute processes" if state.processes else "",
-        "ecc_errors": _ecc_before(state),
-        "mig_mode": _mig(state),
-        "pcie_link": _pcie_before(state),
-        "power_limited": _power(state),
+        Doubt.GPU_BUSY: _busy(state),
+        Doubt.FOREIGN_MEMORY: foreign_memory(state.used_bytes),
+        Doubt.SECOND_PROCESS: f"{state.processes} compute processes" if state.processes else "",
+        Doubt.ECC_ERRORS: _ecc_before(state),
+        Doubt.MIG_MODE: _mig(state),
+        Doubt.PCIE_LINK: _pcie_before(state),
+        Doubt.POWER_LIMITED: _power(state),
     }
     return tuple(
-        reason(code, f"{state.uuid}: before the run: {detail}")
-        for code, detail in details.items()
+        doubt.reason(f"{state.uuid}: before the run: {detail}")
+        for doubt, detail in details.items()
         if detail
     )
 
@@ -229,12 +208,12 @@ def distrust_process(workload: str, evidence: Evidence, world_size: int) -> tupl
     details = list(_host_during(evidence.host, world_size))
     for gpu in evidence.gpus:
         details += [
-            (code, f"{gpu.uuid}: {detail}")
-            for code, detail in _gpu_during(gpu, evidence, world_size)
+            (doubt, f"{gpu.uuid}: {detail}")
+            for doubt, detail in _gpu_during(gpu, evidence, world_size)
         ]
     if evidence.gpus and evidence.trouble:
-        details.append(("unwatched", evidence.trouble))
-    return tuple(reason(code, detail, workload) for code, detail in details)
+        details.append((Doubt.UNWATCHED, evidence.trouble))
+    return tuple(doubt.reason(detail, workload) for doubt, detail in details)
 
 
 def distrust_failure(workload: str, failure: TaskFailure, world_size: int) -> tuple[Reason, ...]:
@@ -243,7 +222,7 @@ def distrust_failure(workload: str, failure: TaskFailure, world_size: int) -> tu
         return ()
     reasons = distrust_process(workload, failure.evidence, world_size)
     return tuple(
-        msgspec.structs.replace(each, workload="") if each.code == "gpu_lost" else each
+        msgspec.structs.replace(each, workload="") if each.doubt is Doubt.GPU_LOST else each
         for each in find_fatal(reasons, workload, has_filled_gpu=has_filled_gpu(failure.exhausted))
     )
 
@@ -251,7 +230,7 @@ def distrust_failure(workload: str, failure: TaskFailure, world_size: int) -> tu
 def find_lost_gpus(states: GpuStates) -> tuple[Reason, ...]:
     """Return that GPUs are lost, as they are seen after a process has failed."""
     return tuple(
-        reason("gpu_lost", f"{state.uuid}: after a failed process: {state.lost}")
+        Doubt.GPU_LOST.reason(f"{state.uuid}: after a failed process: {state.lost}")
         for state in states.gpus
         if state.lost
     )
@@ -265,60 +244,68 @@ def report_incomplete(workload: str, process: Process) -> tuple[Reason, ...]:
     if not absent:
         return ()
     detail = "; ".join(f"{name}: {why}" for name, why in absent.items())
-    return (reason("incomplete", detail, workload),)
+    return (Doubt.INCOMPLETE.reason(detail, workload),)
 
 
 def report_unwatched(workload: str, why: str) -> Reason:
     """Return the reason for a process on a GPU that has no evidence at all."""
-    return reason("unwatched", why, workload)
+    return Doubt.UNWATCHED.reason(why, workload)
 
 
-def _host_during(host: HostEvidence, world_size: int) -> Iterator[tuple[str, str]]:
+def _host_during(host: HostEvidence, world_size: int) -> Iterator[tuple[Doubt, str]]:
     limit = _CPU_WAIT if world_size == 1 else _CPU_WAIT_OF_RANKS
     if host.cpu_pressure is not None and host.cpu_pressure > limit:
-        yield "host_pressure", f"tasks waited for a CPU {host.cpu_pressure:.0%} of the timed region"
+        yield (
+            Doubt.HOST_PRESSURE,
+            f"tasks waited for a CPU {host.cpu_pressure:.0%} of the timed region",
+        )
     if host.memory_pressure is not None and host.memory_pressure > MEMORY_BUSY:
         share = f"{host.memory_pressure:.0%}"
-        yield "memory_pressure", f"tasks waited for memory {share} of the timed region"
+        yield Doubt.MEMORY_PRESSURE, f"tasks waited for memory {share} of the timed region"
     if host.throttled_s is not None and host.throttled_s > _QUOTA * host.wall_s:
         taken = f"{host.throttled_s:.3g} s of {host.wall_s:.3g} s"
-        yield "cgroup_throttled", f"the CPU quota of the control group took {taken}"
+        yield Doubt.CGROUP_THROTTLED, f"the CPU quota of the control group took {taken}"
 
 
-def _gpu_during(gpu: GpuEvidence, evidence: Evidence, world_size: int) -> Iterator[tuple[str, str]]:
+def _gpu_during(
+    gpu: GpuEvidence, evidence: Evidence, world_size: int
+) -> Iterator[tuple[Doubt, str]]:
     if gpu.lost:
-        yield "gpu_lost", gpu.lost
+        yield Doubt.GPU_LOST, gpu.lost
         return
     if not gpu.readings or (gpu.violations_s is None and gpu.event_reasons is None):
         answers = "; ".join(sorted(set(gpu.absent.values()))) or "no reading"
-        yield "unwatched", f"nothing is known of its clocks: {answers}"
+        yield Doubt.UNWATCHED, f"nothing is known of its clocks: {answers}"
     yield from _clocks(gpu, evidence.host.wall_s)
     if detail := foreign_memory(gpu.used_before_bytes):
-        yield "foreign_memory", f"before ours had a context: {detail}"
+        yield Doubt.FOREIGN_MEMORY, f"before ours had a context: {detail}"
     if gpu.processes is not None and gpu.processes > world_size:
-        yield "second_process", f"expected {world_size} compute processes, found {gpu.processes}"
+        yield (
+            Doubt.SECOND_PROCESS,
+            f"expected {world_size} compute processes, found {gpu.processes}",
+        )
     if gpu.ecc_errors:
-        yield "ecc_errors", f"{gpu.ecc_errors} uncorrected memory errors meanwhile"
+        yield Doubt.ECC_ERRORS, f"{gpu.ecc_errors} uncorrected memory errors meanwhile"
     if detail := _pcie_during(gpu):
-        yield "pcie_link", detail
+        yield Doubt.PCIE_LINK, detail
 
 
-def _clocks(gpu: GpuEvidence, wall_s: float) -> Iterator[tuple[str, str]]:
+def _clocks(gpu: GpuEvidence, wall_s: float) -> Iterator[tuple[Doubt, str]]:
     events, violations = gpu.event_reasons or (), gpu.violations_s or {}
     heat = [name for name in events if name in _HEAT_EVENTS]
     hot_s = violations.get("thermal", 0.0)
     if heat or hot_s > _HEAT * wall_s:
         causes = ", ".join(heat) or "by the counter"
         degrees = f", up to {gpu.temperature_c.high:g} °C" if gpu.temperature_c else ""
-        yield "thermal_throttling", f"{hot_s:.3g} s of {wall_s:.3g} s ({causes}){degrees}"
+        yield Doubt.THERMAL_THROTTLING, f"{hot_s:.3g} s of {wall_s:.3g} s ({causes}){degrees}"
     # nvml.h: a board that is too hot, or is told to brake, raises "hw_slowdown", too.
     slowed = [name for name in events if name in _HARDWARE_EVENTS]
     if hardware := [name for name in slowed if name == "hw_power_brake" or not heat]:
-        yield "hardware_slowdown", ", ".join(hardware)
+        yield Doubt.HARDWARE_SLOWDOWN, ", ".join(hardware)
     held = {name: violations.get(name, 0.0) for name in _HELD_BY}
     if any(seconds > _HELD * wall_s for seconds in held.values()):
         figures = ", ".join(f"{name} {seconds:.3g} s" for name, seconds in held.items() if seconds)
-        yield "clocks_held", f"{figures} of {wall_s:.3g} s"
+        yield Doubt.CLOCKS_HELD, f"{figures} of {wall_s:.3g} s"
 
 
 def _pcie_during(gpu: GpuEvidence) -> str:

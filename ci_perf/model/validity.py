@@ -115,8 +115,60 @@ class Status(Enum):
     INVALID = "invalid"
 
 
-# A command or test that reads and writes files has another disk on each side.
-OTHER_FILE_SYSTEM = "other_file_system"
+# A sentence with figures.
+_DETAIL_CHARS = 1000
+
+
+class Doubt(Enum):
+    """Every reason to distrust the machine; docs/machine.md explains each with cause and cure.
+
+    ``ends_on``: other programs cause it on this device, and it ends with them. ``is_busy``: they
+    use the CPUs or the memory while we measure.
+    """
+
+    INTERRUPTED = "interrupted", Status.INVALID
+    CANARY_FAILED = "canary_failed", Status.DEGRADED
+    MACHINE_MOVED = "machine_moved", Status.DEGRADED
+    # It moved, and as the suite has it, that silences nothing.
+    MACHINE_MOVED_NO_GATE = "machine_moved_no_gate", Status.DEGRADED
+    CHECKOUT_CHANGED = "checkout_changed", Status.INVALID
+    LOW_DISK = "low_disk", Status.INVALID
+    HOST_PRESSURE = "host_pressure", Status.DEGRADED, "cpu", True
+    MEMORY_PRESSURE = "memory_pressure", Status.DEGRADED, "cpu", True
+    CGROUP_THROTTLED = "cgroup_throttled", Status.DEGRADED, "", True
+    GPU_LOST = "gpu_lost", Status.INVALID
+    GPU_BUSY = "gpu_busy", Status.INVALID, "gpu"
+    FOREIGN_MEMORY = "foreign_memory", Status.INVALID, "gpu"
+    SECOND_PROCESS = "second_process", Status.INVALID, "gpu"
+    ECC_ERRORS = "ecc_errors", Status.INVALID
+    THERMAL_THROTTLING = "thermal_throttling", Status.INVALID
+    HARDWARE_SLOWDOWN = "hardware_slowdown", Status.INVALID
+    CLOCKS_HELD = "clocks_held", Status.DEGRADED
+    POWER_LIMITED = "power_limited", Status.DEGRADED
+    PCIE_LINK = "pcie_link", Status.DEGRADED
+    MIG_MODE = "mig_mode", Status.DEGRADED
+    UNWATCHED = "unwatched", Status.DEGRADED
+    INCOMPLETE = "incomplete", Status.DEGRADED
+    # A command or test that reads and writes files has another disk on each side.
+    OTHER_FILE_SYSTEM = "other_file_system", Status.DEGRADED
+    UNPINNED_IMAGE = "unpinned_image", Status.DEGRADED
+
+    def __init__(
+        self,
+        code: str,
+        status: Status,
+        ends_on: Literal["", "cpu", "gpu"] = "",
+        is_busy: bool = False,  # noqa: FBT001, FBT002  a member is a tuple
+    ) -> None:
+        self.code, self.status, self.ends_on, self.is_busy = code, status, ends_on, is_busy
+
+    def reason(self, detail: str, workload: str = "") -> "Reason":
+        """Make a reason; `workload` is the one during which it was seen."""
+        detail = detail[:_DETAIL_CHARS]
+        return Reason(code=self.code, status=self.status, detail=detail, workload=workload)
+
+
+_DOUBTS = {doubt.code: doubt for doubt in Doubt}
 
 
 class Reason(Struct, frozen=True, kw_only=True):
@@ -129,6 +181,15 @@ class Reason(Struct, frozen=True, kw_only=True):
     status: Status
     detail: Text
     workload: NameOrEmpty = ""
+
+    @property
+    def doubt(self) -> Doubt | None:
+        """What is known of the code; `None` for one of another version."""
+        return _DOUBTS.get(self.code)
+
+    def concerns(self, workload: str) -> bool:
+        """Whether it was seen during `workload`, or holds for the whole run."""
+        return self.workload in {"", workload}
 
 
 class Validity(Struct, frozen=True, kw_only=True):
@@ -157,14 +218,14 @@ class Validity(Struct, frozen=True, kw_only=True):
     def against(self, workload: str) -> Reason | None:
         """Return the first reason that makes the numbers of `workload` worth nothing."""
         for reason in self.reasons:
-            if reason.status is Status.INVALID and reason.workload in {"", workload}:
+            if reason.status is Status.INVALID and reason.concerns(workload):
                 return reason
         return None
 
 
 # What ends a process whatever its code does, and what leaves it too little memory.
-_ENDS_PROCESSES = frozenset({"gpu_lost", "ecc_errors"})
-_TAKES_MEMORY = frozenset({"second_process", "foreign_memory"})
+_ENDS_PROCESSES = {Doubt.GPU_LOST, Doubt.ECC_ERRORS}
+_TAKES_MEMORY = {Doubt.SECOND_PROCESS, Doubt.FOREIGN_MEMORY}
 
 
 def find_fatal(
@@ -174,8 +235,8 @@ def find_fatal(
 
     ``has_filled_gpu``: it ran out of the memory of its GPU.
     """
-    codes = _ENDS_PROCESSES | (_TAKES_MEMORY if has_filled_gpu else frozenset())
-    return tuple(each for each in reasons if each.code in codes and each.workload in {"", workload})
+    fatal = _ENDS_PROCESSES | (_TAKES_MEMORY if has_filled_gpu else set())
+    return tuple(each for each in reasons if each.doubt in fatal and each.concerns(workload))
 
 
 class Canary(Struct, frozen=True, kw_only=True):

@@ -46,8 +46,6 @@ _OF_CODE = frozenset(
 # A workload with such a row is accepted with a reason, or not at all.
 _BLAMES = frozenset({Severity.NUMERICS_CHANGED, Severity.REGRESSED})
 _ACCEPTED = _BLAMES | {Severity.IMPROVED}
-# Reason codes of validity: something else used the CPUs or the memory meanwhile.
-BUSY_CODES = frozenset({"host_pressure", "memory_pressure", "cgroup_throttled"})
 # A larger limit promises little: a loss of up to as much may rightly be called unchanged.
 _LARGEST_LIMIT = 0.2
 
@@ -103,7 +101,7 @@ def _is_of_samples(comparison: Comparison) -> bool:
 def is_busy(row: Row, comparison: Comparison) -> bool:
     """Whether the machine was busy while the workload of `row` ran."""
     return any(
-        reason.code in BUSY_CODES and reason.workload in {"", row.workload}
+        reason.doubt and reason.doubt.is_busy and reason.concerns(row.workload)
         for reason in comparison.validity.reasons
     )
 

@@ -3,14 +3,13 @@
 from collections.abc import Iterator
 
 from ci_perf.errors import ExitCode
-from ci_perf.judging import canaries
 from ci_perf.judging.comparability import INSTALLED
 from ci_perf.model.comparison import (
     Comparison,
     Severity,
     severity_of,
 )
-from ci_perf.model.validity import Reason, Status
+from ci_perf.model.validity import Doubt, Reason, Status
 from ci_perf.report import advice, phrases, remarks, same_program
 from ci_perf.report.escape import Phrase, Sentence, Words
 from ci_perf.report.sentences import say
@@ -77,13 +76,13 @@ def _tell_distrust(comparison: Comparison) -> Phrase:
         names = dict.fromkeys(each.workload for each in others if each.workload not in known)
         detail, also = Sentence(first.detail), [(name,) for name in names]
         reasons.append(say("reason", first=first, detail=detail, others=also))
-    codes = {reason.code for reason in validity.reasons}
+    doubts = {reason.doubt for reason in validity.reasons}
     said = say(
         "trust",
         validity=validity,
-        is_incomplete=codes == {"incomplete"},
-        is_moved=not codes.isdisjoint({canaries.CODE, canaries.CODE_WITHOUT_GATE}),
-        is_gating=canaries.CODE in codes,
-        is_busy=not codes.isdisjoint(advice.BUSY_CODES),
+        is_incomplete=doubts == {Doubt.INCOMPLETE},
+        is_moved=not doubts.isdisjoint({Doubt.MACHINE_MOVED, Doubt.MACHINE_MOVED_NO_GATE}),
+        is_gating=Doubt.MACHINE_MOVED in doubts,
+        is_busy=any(doubt and doubt.is_busy for doubt in doubts),
     )
     return (*said, Words(" "), *phrases.join_phrases(reasons, between="; "))

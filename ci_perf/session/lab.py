@@ -20,7 +20,7 @@ from ci_perf.model.explanation import StepProfile
 from ci_perf.model.process import Memory
 from ci_perf.model.suite import PlannedWorkload
 from ci_perf.model.task import MachineDescription, Task, TaskFailure
-from ci_perf.model.validity import Evidence, Reason
+from ci_perf.model.validity import Doubt, Evidence, Reason
 from ci_perf.session.listener import Listener
 from ci_perf.session.machine import LOOK_EVERY_S, QUIET_WAIT_S, await_quiet, disturbances
 from ci_perf.system import files, git, lock
@@ -126,10 +126,10 @@ class Lab:
             return ()
         if not self.machine.gpus:
             detail = "torch names no UUID of the GPU, by which NVML could be asked about it"
-            return (distrust.reason("unwatched", detail),)
+            return (Doubt.UNWATCHED.reason(detail),)
         states = self.launcher.look(self.machine.gpus, self.interrupts.have_come)
         if isinstance(states, TaskFailure):
-            return (distrust.reason("unwatched", f"before the run: {states.reason}"),)
+            return (Doubt.UNWATCHED.reason(f"before the run: {states.reason}"),)
         return distrust.distrust_gpus(states)
 
     def _await_clean_gpus(self, workload: PlannedWorkload) -> None:
@@ -146,7 +146,7 @@ class Lab:
         for _ in range(_LOOKS):
             states = self.launcher.look(self.machine.gpus, self.interrupts.have_come)
             if isinstance(states, TaskFailure):
-                self.reasons.append(distrust.reason("unwatched", states.reason, workload.id))
+                self.reasons.append(Doubt.UNWATCHED.reason(states.reason, workload.id))
                 return
             if lost := distrust.find_lost_gpus(states):
                 self._note(lost)
@@ -158,7 +158,7 @@ class Lab:
             if not details:
                 self.is_suspect = False
                 return
-        self.reasons.append(distrust.reason("foreign_memory", "; ".join(details), workload.id))
+        self.reasons.append(Doubt.FOREIGN_MEMORY.reason("; ".join(details), workload.id))
 
     def task(self, workload: PlannedWorkload, index: int) -> Task:
         """Spell out one launch of the head."""
@@ -229,7 +229,7 @@ class Lab:
 
     def _note(self, reasons: Sequence[Reason]) -> None:
         self.reasons += reasons
-        self.is_lost |= any(each.code == "gpu_lost" for each in reasons)
+        self.is_lost |= any(each.doubt is Doubt.GPU_LOST for each in reasons)
 
     def _against(self, workload: PlannedWorkload, evidence: Evidence | None) -> tuple[Reason, ...]:
         """Return what the monitor has against a process; nothing when it was turned off."""

@@ -7,7 +7,7 @@ from ci_perf.errors import CiPerfError
 from ci_perf.launch.run_task import Launcher
 from ci_perf.model.suite import OWN, Plan
 from ci_perf.model.task import MachineDescription, TaskFailure
-from ci_perf.model.validity import Reason
+from ci_perf.model.validity import Doubt, Reason
 from ci_perf.session.listener import Listener
 from ci_perf.system.signals import Interrupts
 
@@ -15,9 +15,6 @@ from ci_perf.system.signals import Interrupts
 # shorter than measuring takes.
 QUIET_WAIT_S = 60.0
 LOOK_EVERY_S = 2.0
-# What disturbs a machine only while another program runs; waiting ends nothing else.
-_HOST = frozenset({"host_pressure", "memory_pressure"})
-_GPU = frozenset({"gpu_busy", "foreign_memory", "second_process"})
 
 
 def describe(
@@ -47,19 +44,18 @@ def threads(plan: Plan) -> int:
     return max((count for count in given if count != OWN), default=1)
 
 
-def disturbances(device: str, *, is_asked: bool) -> frozenset[str]:
-    """Return the codes whose end is awaited: those of the device, or all where a person asks.
+def disturbances(device: str, *, is_asked: bool) -> frozenset[Doubt]:
+    """Return the doubts whose end is awaited: those of the device, or all where a person asks.
 
     A step on a GPU hardly feels what other programs do to the CPUs.
     """
-    if is_asked:
-        return _HOST | _GPU
-    return _HOST if device == "cpu" else _GPU
+    where = {"cpu", "gpu"} if is_asked else {"cpu" if device == "cpu" else "gpu"}
+    return frozenset(doubt for doubt in Doubt if doubt.ends_on in where)
 
 
 def await_quiet(
     look: Callable[[], Sequence[Reason]],
-    codes: frozenset[str],
+    doubts: frozenset[Doubt],
     *,
     most_s: float,
     listener: Listener,
@@ -67,14 +63,14 @@ def await_quiet(
     sleep: Callable[[float], None] = time.sleep,
     every_s: float = LOOK_EVERY_S,
 ) -> Sequence[Reason]:
-    """Look until none of `codes` speaks against the machine, for at most `most_s`.
+    """Look until none of `doubts` speaks against the machine, for at most `most_s`.
 
     Returns what the last look has seen. Raises what `sleep` raises.
     """
     start, reasons = clock(), look()
-    if not _why(reasons, codes) or most_s <= 0:
+    if not _why(reasons, doubts) or most_s <= 0:
         return reasons
-    while (why := _why(reasons, codes)) and (left_s := start + most_s - clock()) > 0:
+    while (why := _why(reasons, doubts)) and (left_s := start + most_s - clock()) > 0:
         listener.machine_busy(why, clock() - start, most_s)
         sleep(min(every_s, left_s))
         reasons = look()
@@ -82,5 +78,5 @@ def await_quiet(
     return reasons
 
 
-def _why(reasons: Sequence[Reason], codes: frozenset[str]) -> str:
-    return "; ".join(reason.detail for reason in reasons if reason.code in codes)
+def _why(reasons: Sequence[Reason], doubts: frozenset[Doubt]) -> str:
+    return "; ".join(reason.detail for reason in reasons if reason.doubt in doubts)

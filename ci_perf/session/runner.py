@@ -12,7 +12,7 @@ from ci_perf.model.process import Phase, WorkerResult
 from ci_perf.model.run import Failed, Measured
 from ci_perf.model.suite import Plan, PlannedWorkload
 from ci_perf.model.task import TaskFailure
-from ci_perf.model.validity import Canary
+from ci_perf.model.validity import Canary, Doubt
 from ci_perf.session import schedule
 from ci_perf.session.lab import Lab
 from ci_perf.session.machine import threads
@@ -159,7 +159,7 @@ class SessionRunner:
         if isinstance(medians_s, TaskFailure):
             told = [medians_s.reason, *medians_s.output.strip().splitlines()[-1:]]
             detail = f"no canaries {position} measuring, nor later: {': '.join(told)}"
-            lab.reasons.append(distrust.reason("canary_failed", detail))
+            lab.reasons.append(Doubt.CANARY_FAILED.reason(detail))
             lab.is_suspect, medians_s = True, {}
         self._asks_canaries = bool(medians_s)
         self.canaries += [

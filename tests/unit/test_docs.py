@@ -18,10 +18,10 @@ from ci_perf.errors import ExitCode
 from ci_perf.judging.confirm import Confirmation, share_alpha
 from ci_perf.judging.policy import PolicyKind, default_limits, policy_of
 from ci_perf.launch import child_environment
-from ci_perf.measuring import distrust
 from ci_perf.model import metrics
 from ci_perf.model.comparison import Code, Verdict
 from ci_perf.model.suite import PlannedWorkload, Protocol
+from ci_perf.model.validity import Doubt
 from tests.runs import CPU
 
 ROOT = Path(__file__).parents[2]
@@ -340,18 +340,18 @@ def test_every_reason_code_is_explained():
 def test_every_reason_to_distrust_a_machine_is_explained():
     rows = {row[0]: row[1] for row in table("docs/machine.md", "code")}
 
-    assert rows == {code: status.value for code, status in distrust.STATUS.items()}
+    assert rows == {doubt.code: doubt.status.value for doubt in Doubt}
 
 
 def test_every_reason_to_distrust_a_machine_can_be_given():
     sources = [
         *(ROOT / "ci_perf/measuring").rglob("*.py"),
         *(ROOT / "ci_perf/session").rglob("*.py"),
+        ROOT / "ci_perf/judging/canaries.py",
     ]
     code = "".join(path.read_text(encoding="utf-8") for path in sources)
 
-    # Once in the table of weights, and where a rule gives it.
-    assert [name for name in distrust.STATUS if code.count(f'"{name}"') < 2] == []
+    assert [doubt for doubt in Doubt if f"Doubt.{doubt.name}" not in code] == []
 
 
 def test_every_withheld_variable_is_named():

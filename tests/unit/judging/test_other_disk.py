@@ -7,7 +7,7 @@ import pytest
 
 from ci_perf.errors import ExitCode
 from ci_perf.measuring import distrust
-from ci_perf.model.validity import OTHER_FILE_SYSTEM, validity_of
+from ci_perf.model.validity import Doubt, validity_of
 from ci_perf.report import remarks
 from ci_perf.report.advice import Topic, list_steps
 from ci_perf.report.notices import list_notices
@@ -21,7 +21,7 @@ def check(ratio, *reasons):
 
 
 def test_a_command_on_two_file_systems_is_at_most_likely_slower():
-    comparison = check(1.4, distrust.reason(OTHER_FILE_SYSTEM, "two disks", "w"))
+    comparison = check(1.4, Doubt.OTHER_FILE_SYSTEM.reason("two disks", "w"))
 
     row = row_of(comparison)
     assert (row.verdict.value, row.code.value) == ("likely_slower", "beyond_limit")
@@ -33,7 +33,7 @@ def test_a_command_on_two_file_systems_is_at_most_likely_slower():
 
 @pytest.mark.parametrize(("ratio", "code"), [(1.4, 1), (1.0, 0)])
 def test_other_rows_are_judged_as_ever(ratio, code):
-    of_another = distrust.reason(OTHER_FILE_SYSTEM, "two disks", "another")
+    of_another = Doubt.OTHER_FILE_SYSTEM.reason("two disks", "another")
 
     assert check(ratio, of_another).exit_code == code
 

@@ -5,7 +5,7 @@ from ci_perf.measuring import distrust
 from ci_perf.model import validity
 from ci_perf.model.process import Exhausted, Phase
 from ci_perf.model.task import TaskFailure
-from ci_perf.model.validity import PcieLink, Reason, Span, Status
+from ci_perf.model.validity import Doubt, PcieLink, Reason, Span, Status
 from tests.runs import a_gpu_evidence, an_evidence, an_image
 
 
@@ -182,7 +182,7 @@ def test_a_process_without_evidence_is_unwatched_for_a_reason():
 
 
 def test_a_detail_without_end_is_cut():
-    assert len(distrust.reason("unwatched", "x" * 50_000).detail) == 1000
+    assert len(Doubt.UNWATCHED.reason("x" * 50_000).detail) == 1000
 
 
 def failed_with(*, exhausted=None, **changes):

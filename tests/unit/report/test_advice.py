@@ -4,13 +4,12 @@ import tomllib
 
 import pytest
 
-from ci_perf.measuring import distrust
 from ci_perf.model import metrics
 from ci_perf.model.base import COMMAND_SUITE
 from ci_perf.model.comparison import Interval, Signs, Verdict
 from ci_perf.model.process import Exhausted
 from ci_perf.model.run import SETUP_OF_BASE, Source
-from ci_perf.model.validity import Status, validity_of
+from ci_perf.model.validity import Doubt, Status, validity_of
 from ci_perf.report import advice, first_numbers, headline, markdown, phrases, remarks
 from ci_perf.report.advice import Topic
 from ci_perf.report.escape import Command
@@ -78,12 +77,11 @@ def test_a_row_without_an_answer_gets_what_decides_it_soonest(row, more, topic):
     ],
     ids=lambda row: row.code,
 )
-@pytest.mark.parametrize("code", sorted(advice.BUSY_CODES))
+@pytest.mark.parametrize("code", [doubt.code for doubt in Doubt if doubt.is_busy])
 def test_on_a_busy_machine_the_advice_is_about_the_machine_alone(row, code):
     comparison = a_comparison(row, validity=busy(code), **OUT_OF_BUDGET)
 
     assert advice.find_topic(row, comparison) is Topic.BUSY_MACHINE
-    assert code in distrust.STATUS
 
 
 @pytest.mark.parametrize("validity", [validity_of(()), busy(workload="a")], ids=["calm", "busy"])

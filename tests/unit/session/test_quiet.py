@@ -4,13 +4,13 @@ import itertools
 
 import pytest
 
-from ci_perf.measuring import distrust
+from ci_perf.model.validity import Doubt
 from ci_perf.session.machine import await_quiet, disturbances
 from tests.clocks import Clock
 from tests.sessions import Recorder
 
-BUSY = distrust.reason("host_pressure", "tasks waited for a CPU 90%")
-NO_ROOM = distrust.reason("low_disk", "nothing left")
+BUSY = Doubt.HOST_PRESSURE.reason("tasks waited for a CPU 90%")
+NO_ROOM = Doubt.LOW_DISK.reason("nothing left")
 CPU = disturbances("cpu", is_asked=False)
 
 
@@ -76,4 +76,4 @@ def test_no_time_to_wait_is_one_look(wait):
 def test_a_gpu_is_waited_for_where_others_use_it_and_its_host_where_a_person_asks(
     device, is_asked, code, is_awaited
 ):
-    assert (code in disturbances(device, is_asked=is_asked)) is is_awaited
+    assert (Doubt[code.upper()] in disturbances(device, is_asked=is_asked)) is is_awaited
