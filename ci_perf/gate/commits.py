@@ -95,6 +95,7 @@ def options_of(options: MeasureOptions, checkout: Checkout) -> MeasureOptions:
     return dataclasses.replace(
         options,
         root=checkout.root,
+        home=checkout.head_top,
         workloads=workloads if folder is None else checkout.root / folder,
         baselines=Path(options.root, options.baselines).absolute(),
     )

@@ -103,7 +103,8 @@ def _launcher(
     """Return what launches processes, once it is entered. Raises CiPerfError, KeyboardInterrupt."""
     where, files = options.runner, options.workloads
     if where.kind == runners.LOCAL:
-        return local.launcher(Path(plan.root), base.head_top if base else None)
+        home = options.home or (base.head_top if base else None)
+        return local.launcher(Path(plan.root), home)
     opened: Callable[..., contextlib.AbstractContextManager[Launcher]]
     opened = hooks.load(hooks.find_launchers()[where.kind].open)
     return opened(where, plan, files, base, run=identity, ending=ending, notify=notify)

@@ -31,7 +31,8 @@ class MeasureOptions(RepositoryFolders):
     ``root`` is the repository. Without a ``suite``, see `suite.choose`; without ``select``, all its
     workloads. Also an interrupted run is in ``output``. ``unit`` is the id of the unit of work,
     where these are the options of one, and ``suspects`` how many metrics of all units share the
-    chance of a false alarm. Without ``awaits_quiet``, the machine is measured as it is.
+    chance of a false alarm. Without ``awaits_quiet``, the machine is measured as it is. ``home`` is
+    the checkout of the user, where ``root`` is that of another commit.
     """
 
     suite: str = option(
@@ -130,6 +131,7 @@ class MeasureOptions(RepositoryFolders):
     unit: str = ""
     suspects: int = 0
     awaits_quiet: bool = True
+    home: Path | None = None
 
     def __post_init__(self) -> None:
         """Choose the suite where none is named. Raises UsageError and InvalidFileError."""

@@ -4,12 +4,15 @@ import re
 
 import pytest
 
+from ci_perf import worktree
 from ci_perf.errors import InvalidFileError, UsageError
-from ci_perf.gate import commits
+from ci_perf.gate import commits, lab
 from ci_perf.gate.commits import CommitPrograms
 from ci_perf.gate.options import MeasureOptions
 from ci_perf.judging import policy
+from ci_perf.session import Listener
 from tests import repositories
+from tests.plans import a_plan, a_planned
 from tests.projects import Project
 from tests.runs import CPU
 
@@ -98,3 +101,22 @@ def test_a_suite_that_says_nothing_is_named_by_its_commit(programs):
 
     with pytest.raises(InvalidFileError, match=rf"^{name}: workloads/suite\.toml: \$\.suites"):
         programs.plan(1)
+
+
+def test_variables_lead_into_the_commit_that_is_measured(tmp_path, monkeypatch):
+    git = repositories.forked(tmp_path / "app")
+    monkeypatch.setenv("GITHUB_WORKSPACE", str(git.root))
+
+    with worktree.commit_of(git.root, "main") as checkout:
+        options = commits.options_of(MeasureOptions(root=git.root), checkout)
+        plan = a_plan(a_planned("w"), root=str(checkout.root))
+        with lab.open(plan, options, print, Listener()) as opened:
+            said = opened.launcher.shell(
+                "cat $GITHUB_WORKSPACE/code.py; echo; pwd",
+                root=checkout.root,
+                variables={},
+                timeout_s=60,
+            )
+
+    code = git.ask("show", "main:code.py")
+    assert said.tail.split() == [code, str(checkout.root)]
