@@ -60,9 +60,9 @@ def describe_other_times(base: Iterable[Numbers], head: Iterable[Numbers]) -> st
     number, least, most = before[0], min(after), max(after)
     if least - _OTHER_TIMES * number <= number <= most + _OTHER_TIMES * number:
         return ""
-    found = f"{least:g}" if least == most else f"{least:g} to {most:g}"
+    of_head = f"{least:g}" if least == most else f"{least:g} to {most:g}"
     return (
-        f"times that --metric finds in a run: {number:g} → {found}; let both sides do as many "
+        f"times that --metric finds in a run: {number:g} → {of_head}; let both sides do as many "
         "steps, and print each in the same way"
     )
 

@@ -42,9 +42,9 @@ def choose(
         _check_order(gpus, names)
     chosen: dict[VisibleGpu, None] = {}
     for name in map(str.strip, names.split(",")):
-        if not (found := _find(gpus, name)):
+        if not (parts := _find(gpus, name)):
             break  # CUDA ignores what follows a name that it does not know
-        chosen.update(dict.fromkeys(found))
+        chosen.update(dict.fromkeys(parts))
     return list(chosen)
 
 

@@ -3,7 +3,7 @@
 import multiprocessing
 import resource
 from collections.abc import Callable
-from typing import TypeVar
+from typing import TypeVar, cast
 
 T = TypeVar("T")
 
@@ -29,7 +29,7 @@ def call_within(cpu_s: int, function: Callable[[], T]) -> T:
     child.start()
     sender.close()
     try:
-        result, trouble = receiver.recv()
+        result, failure = receiver.recv()
     except EOFError:
         raise ValueError(
             f"expected its output to be matched within {cpu_s} s of CPU time, found no end; "
@@ -38,7 +38,6 @@ def call_within(cpu_s: int, function: Callable[[], T]) -> T:
     finally:
         child.join()
         receiver.close()
-    if trouble:
-        raise ValueError(trouble)
-    found: T = result
-    return found
+    if failure:
+        raise ValueError(failure)
+    return cast("T", result)

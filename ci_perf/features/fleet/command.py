@@ -306,15 +306,15 @@ def merge_command(
         if comparison is None:
             codes.add(ExitCode.NO_ANSWER if run.failed else ExitCode.OK)
             continue
-        found = ci_perf.compare(
+        compared = ci_perf.compare(
             target,
             baselines=baselines,
             workloads=workloads,
             fail_on=fail_on,
             notify=console.say,
         )
-        files.write(judged[machine_class], found)
-        codes.add(found.exit_code)
+        files.write(judged[machine_class], compared)
+        codes.add(compared.exit_code)
     return ExitCode.REGRESSED if ExitCode.REGRESSED in codes else max(codes)
 
 

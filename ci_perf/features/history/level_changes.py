@@ -72,7 +72,7 @@ class SharedCause:
 
 def find_causes(history: BranchHistory) -> list[SharedCause]:
     """Return what moved, newest commit first; within a commit by machine and suite."""
-    found: dict[tuple[int, str, str, bool], list[tuple[MetricMove, int, WorkloadHistory]]] = {}
+    moved: dict[tuple[int, str, str, bool], list[tuple[MetricMove, int, WorkloadHistory]]] = {}
     for workload in history.workloads:
         for line in workload.metrics:
             for change in line.changes:
@@ -83,13 +83,13 @@ def find_causes(history: BranchHistory) -> list[SharedCause]:
                 commit = workload.sessions[session].commit
                 move = MetricMove(workload=workload.workload, metric=line.metric, change=change)
                 key = (commit, workload.machine, workload.suite, near is not None)
-                found.setdefault(key, []).append((move, session, workload))
+                moved.setdefault(key, []).append((move, session, workload))
     causes = []
-    for key in sorted(found, reverse=True):
+    for key in sorted(moved, reverse=True):
         commit, machine, suite, accepted = key
-        _, place, first = found[key][0]
+        _, place, first = moved[key][0]
         moves = sorted(
-            (move for move, _, _ in found[key]),
+            (move for move, _, _ in moved[key]),
             key=lambda move: (-move.size, move.workload, move.metric),
         )
         causes.append(
@@ -98,7 +98,7 @@ def find_causes(history: BranchHistory) -> list[SharedCause]:
                 suite=suite,
                 commit=history.commits[commit],
                 accepted=accepted,
-                starts_anew=any(each.sessions[at].starts_anew for _, at, each in found[key]),
+                starts_anew=any(each.sessions[at].starts_anew for _, at, each in moved[key]),
                 reason=first.sessions[place].reason if accepted else "",
                 moves=tuple(moves),
             )
