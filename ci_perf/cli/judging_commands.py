@@ -49,7 +49,7 @@ def compare_command(
     BASE and HEAD are files of `ci-perf run`. The suite.toml in --workloads has the limits. Three or
     more runs, or runs with --prices, are only shown side by side, for example of several machines.
     """
-    reports.check_target(format, output, inputs=[*runs, baselines, *([prices] if prices else [])])
+    reports.check_target(output, inputs=[*runs, baselines, *([prices] if prices else [])])
     if prices is not None or len(runs) > 2:
         return _show_side_by_side(runs, prices, format, output)
     comparison = ci_perf.compare(
@@ -68,16 +68,10 @@ def _show_side_by_side(
     runs: Sequence[Path], prices: Path | None, asked: str | None, target: Path | None
 ) -> int:
     from ci_perf.gate import side_by_side
+    from ci_perf.report import frame
 
-    form = reports.report_format(asked, target)
-    if form == "json":
-        raise click.UsageError("--format json: expected a comparison, found runs side by side")
     page = side_by_side.page(runs, prices)
-    if form == "csv":
-        from ci_perf.report import frame
-
-        table = frame.frame_runs(*(files.read(run, Run) for run in runs))
-        console.emit(frame.csv(table), output=target)
-    else:
-        reports.emit_page(page, form, target)
+    read = [files.read(run, Run) for run in runs]
+    forms = {**reports.PAGE_FORMS, "csv": lambda _page: frame.tabulate_runs(*read).to_csv()}
+    reports.emit(forms, page, reports.report_format(asked, target), target)
     return ExitCode.OK

@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeVar, get_args
 
 import click
 
+from ci_perf.cli import reports
 from ci_perf.model.suite import MOST_THREADS, FailOn
 from ci_perf.report.accept_help import USUAL_ARTIFACT
 
@@ -46,13 +47,13 @@ report = click.option(
 )
 report_format = click.option(
     "--format",
-    type=click.Choice(["markdown", "json", "terminal", "csv"]),
+    type=click.Choice(list(reports.COMPARISON_FORMS)),
     help="The form of the report. By default terminal on a terminal, else markdown.",
 )
 
 table_format = click.option(
     "--format",
-    type=click.Choice(["terminal", "markdown", "json"]),
+    type=click.Choice([*reports.PAGE_FORMS, "json"]),
     help="The form of the result. By default markdown in a file, else terminal.",
 )
 artifact = click.option(

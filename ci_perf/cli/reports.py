@@ -1,14 +1,18 @@
 """Write a report in the form that was asked for: to stdout, or whole or not at all to a file."""
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import TypeVar
 
 from ci_perf.cli import console
+from ci_perf.errors import UsageError
 from ci_perf.model import codec
 from ci_perf.model.comparison import Comparison
 from ci_perf.report.tables import Page
 from ci_perf.system import files
+
+T = TypeVar("T")
 
 
 def report_format(asked: str | None, target: Path | None) -> str:
@@ -17,18 +21,23 @@ def report_format(asked: str | None, target: Path | None) -> str:
     return asked or ("terminal" if is_on_terminal else "markdown")
 
 
-def check_target(form: str | None, target: Path | None, *, inputs: Iterable[Path]) -> None:
+def check_target(target: Path | None, *, inputs: Iterable[Path]) -> None:
     """Find out before the work that the report has nowhere to go, or would destroy its own input.
 
-    Raises UsageError, CannotWriteError and CiPerfError.
+    Raises UsageError and CannotWriteError.
     """
     files.check_apart("--output", target, *inputs)
-    if form == "csv":
-        from ci_perf.report import frame
-
-        frame.pandas()
     if target is not None:
         files.check_target(target)
+
+
+def emit(
+    forms: Mapping[str, Callable[[T], str]], document: T, form: str, target: Path | None
+) -> None:
+    """Write a document in one of its forms. Raises UsageError: it has no such form."""
+    if form not in forms:
+        raise UsageError(f"--format: expected {' or '.join(forms)} for this result, found {form}")
+    console.emit(forms[form](document), output=target)
 
 
 def emit_comparison(comparison: Comparison, form: str | None, target: Path | None) -> None:
@@ -36,32 +45,57 @@ def emit_comparison(comparison: Comparison, form: str | None, target: Path | Non
 
     The log names the exit code after the file is written: a full disk ends with another one.
     """
-    from ci_perf.report import markdown, terminal
-
-    form = report_format(form, target)
-    if form == "csv":
-        from ci_perf.report import frame
-
-        console.emit(frame.csv(frame.frame_comparison(comparison)), output=target)
-    elif form == "json":
-        console.emit(codec.encode(comparison), output=target)
-    elif form == "terminal":
-        text = terminal.render(comparison, width=console.width(), color=console.in_color())
-        console.emit(text, output=target)
-    else:
-        console.emit(markdown.render(comparison), output=target)
+    emit(COMPARISON_FORMS, comparison, report_format(form, target), target)
     if target is not None:
+        from ci_perf.report import terminal
+
         headline = terminal.render_headline(comparison)
         console.say(f"{headline}\nreport: {target}\nexit code: {comparison.exit_code}")
 
 
 def emit_page(page: Page, form: str | None, target: Path | None) -> None:
     """Write a page of tables: into a file as Markdown, as a report is, unless it was asked for."""
+    emit(PAGE_FORMS, page, form or ("terminal" if target is None else "markdown"), target)
+
+
+def _comparison_as_markdown(comparison: Comparison) -> str:
+    from ci_perf.report import markdown
+
+    return markdown.render(comparison)
+
+
+def _comparison_for_terminal(comparison: Comparison) -> str:
+    from ci_perf.report import terminal
+
+    return terminal.render(comparison, width=console.width(), color=console.in_color())
+
+
+def _comparison_as_csv(comparison: Comparison) -> str:
+    from ci_perf.report import frame
+
+    return frame.tabulate_comparison(comparison).to_csv()
+
+
+def _page_as_markdown(page: Page) -> str:
     from ci_perf.report import tables
 
-    if (form or ("terminal" if target is None else report_format(form, target))) == "markdown":
-        console.emit(tables.markdown(page), output=target)
-    else:
-        console.emit(
-            tables.terminal(page, width=console.width(), color=console.in_color()), output=target
-        )
+    return tables.markdown(page)
+
+
+def _page_for_terminal(page: Page) -> str:
+    from ci_perf.report import tables
+
+    return tables.terminal(page, width=console.width(), color=console.in_color())
+
+
+# What --format may name, and how each is written.
+COMPARISON_FORMS: Mapping[str, Callable[[Comparison], str]] = {
+    "markdown": _comparison_as_markdown,
+    "json": codec.encode,
+    "terminal": _comparison_for_terminal,
+    "csv": _comparison_as_csv,
+}
+PAGE_FORMS: Mapping[str, Callable[[Page], str]] = {
+    "terminal": _page_for_terminal,
+    "markdown": _page_as_markdown,
+}

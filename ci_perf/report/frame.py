@@ -4,11 +4,13 @@ Nothing disappears: a workload that failed has a row whose metric is empty and w
 says why, next to the rows of the processes that finished before it failed.
 """
 
+import csv
 import importlib
+import io
 import json
-from collections.abc import Iterable, Iterator
-from types import ModuleType
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ci_perf.errors import CiPerfError
 from ci_perf.judging import launch_numbers
@@ -71,15 +73,54 @@ _COMPARISON = {
 Facts = dict[str, object]
 
 
-def frame_runs(*runs: Run) -> "DataFrame":
+@dataclass(frozen=True, slots=True)
+class Records:
+    """A table: facts by column, and the type of each column as pandas names it."""
+
+    rows: Sequence[Facts]
+    types: Mapping[str, str]
+
+    def to_frame(self) -> "DataFrame":
+        """Give every column its type, also when there is no row or every value is absent.
+
+        Raises CiPerfError without pandas, which takes longer to import than all else of ci-perf.
+        """
+        try:
+            pandas = importlib.import_module("pandas")
+        except ImportError:
+            raise CiPerfError(
+                "tables need pandas, which is not installed: expected it beside ci-perf; "
+                "next: `pip install '.[frames]'` in a checkout of ci_perf"
+            ) from None
+        return pandas.DataFrame(list(self.rows), columns=list(self.types)).astype(dict(self.types))
+
+    def to_csv(self) -> str:
+        """Write CSV, in which no cell commands a spreadsheet, a terminal or a CI."""
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(self.types)
+        for row in self.rows:
+            writer.writerow(_cell(row.get(name), kind) for name, kind in self.types.items())
+        return text.getvalue()
+
+
+def _cell(value: Any, kind: str) -> object:  # noqa: ANN401  what a fact holds
+    if value is None:
+        return ""
+    if kind == "string":
+        return escape.spreadsheet_cell(str(value))
+    return float(value) if kind == "float64" else value
+
+
+def tabulate_runs(*runs: Run) -> Records:
     """Return one row per run, workload, metric and process; ``unit`` is the unit of ``value``.
 
     The metric `loss` has a row per step; the first step has number 0.
     """
-    return build_frame((facts for run in runs for facts in _run_rows(run)), _RUN)
+    return Records([facts for run in runs for facts in _run_rows(run)], _RUN)
 
 
-def frame_comparison(comparison: Comparison) -> "DataFrame":
+def tabulate_comparison(comparison: Comparison) -> Records:
     """Return the rows of the comparison, in its order; absent values are empty.
 
     The throughput follows its step time, and a workload that has nothing to be compared with has a
@@ -92,29 +133,8 @@ def frame_comparison(comparison: Comparison) -> "DataFrame":
         "machine": provenance.machine(comparison.head.machine),
         "suite": comparison.suite,
     }
-    every = (common | facts for row in comparison.rows for facts in _comparison_rows(row))
-    return build_frame(every, _COMPARISON)
-
-
-def csv(frame: "DataFrame") -> str:
-    """Write the frame as CSV text, in which no cell commands a spreadsheet, a terminal or a CI."""
-    texts = {
-        name: column.map(escape.spreadsheet_cell, na_action="ignore")
-        for name, column in frame.select_dtypes("string").items()
-    }
-    text: str = frame.assign(**texts).to_csv(index=False, lineterminator="\n")
-    return text
-
-
-def pandas() -> ModuleType:
-    """Import late: pandas takes longer than all else of ci-perf. Raises CiPerfError without it."""
-    try:
-        return importlib.import_module("pandas")
-    except ImportError:
-        raise CiPerfError(
-            "tables need pandas, which is not installed: expected it beside ci-perf; "
-            "next: `pip install '.[frames]'` in a checkout of ci_perf"
-        ) from None
+    every = [common | facts for row in comparison.rows for facts in _comparison_rows(row)]
+    return Records(every, _COMPARISON)
 
 
 def _run_rows(run: Run) -> Iterator[Facts]:
@@ -182,8 +202,3 @@ def name_metric(metric: str) -> Facts:
     """Return the columns that name a metric."""
     unit = phrases.unit(metric)
     return {"metric": metric, "unit": unit.value if unit else ""}
-
-
-def build_frame(rows: Iterable[Facts], types: dict[str, str]) -> "DataFrame":
-    """Give every column its type, also when there is no row or every value is absent."""
-    return pandas().DataFrame(list(rows), columns=list(types)).astype(types)

@@ -52,7 +52,7 @@ def bisect_command(
     Exit codes: 0 one commit was found, 3 BAD is not proven worse, or several commits are left, 130
     interrupted (the answer so far is printed).
     """
-    reports.check_target(None, output, inputs=[])
+    reports.check_target(output, inputs=[])
     bisected = ci_perf.bisect(
         good,
         bad,

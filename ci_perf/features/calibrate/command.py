@@ -50,7 +50,7 @@ def calibrate_command(
 
     Exit codes: 0 calibrated, 3 a workload failed, or the machine cannot be trusted.
     """
-    reports.check_target(None, report, inputs=[output])
+    reports.check_target(report, inputs=[output])
     calibration, is_whole = calibrate.calibrate(
         MeasureOptions(
             root=files.current_folder(),

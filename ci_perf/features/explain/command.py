@@ -44,7 +44,7 @@ def explain_command(
     Profiles the workloads now. With --against, it compares the merge base and the head. It gives no
     verdict: the exit code is 0.
     """
-    reports.check_target(None, output, inputs=[])
+    reports.check_target(output, inputs=[])
     explained = ci_perf.explain(
         names,
         **measuring,

@@ -11,7 +11,6 @@ from ci_perf.errors import ExitCode, UsageError
 from ci_perf.features.history import backfill_report, history, history_frame, report
 from ci_perf.features.history.branch_history import BranchHistory
 from ci_perf.model import codec
-from ci_perf.report import frame
 from ci_perf.system import files
 
 _FORMS = ("html", "json", "csv", "terminal")
@@ -85,7 +84,7 @@ def history_command(
     baselines = measuring["baselines"]
     form = format or ("html" if output else "terminal")
     if form != "html":
-        reports.check_target(form, output, inputs=[baselines])
+        reports.check_target(output, inputs=[baselines])
     elif output is None:
         raise UsageError("--format html writes several files: name a folder with -o")
     else:
@@ -112,7 +111,7 @@ def _emit(history: BranchHistory, form: str, output: Path | None) -> None:
     elif form == "json":
         console.emit(codec.encode(history), output=output)
     else:
-        console.emit(frame.csv(history_frame.from_history(history)), output=output)
+        console.emit(history_frame.from_history(history).to_csv(), output=output)
 
 
 def _measure(
@@ -126,7 +125,7 @@ def _measure(
 ) -> int:
     if form not in {None, "terminal", "json"}:
         raise UsageError(f"--measure: expected --format terminal or json, found {form}")
-    reports.check_target(None, output, inputs=[measuring["baselines"]])
+    reports.check_target(output, inputs=[measuring["baselines"]])
     backfilled = ci_perf.backfill(
         commits,
         every=every,

@@ -52,7 +52,7 @@ class LoadedHistory:
 
     def to_frame(self) -> "DataFrame":
         """Return a row per session and metric: its centre, and its lowest and highest launch."""
-        return history_frame.from_history(self.document)
+        return history_frame.from_history(self.document).to_frame()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,14 +1,10 @@
 """The history of a branch as a table: one row per session and metric."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from ci_perf.features.history.branch_history import BranchHistory
 from ci_perf.judging import metric_values
-from ci_perf.report.frame import Facts, build_frame, name_metric
-
-if TYPE_CHECKING:
-    from ci_perf.report.frame import DataFrame
+from ci_perf.report.frame import Facts, Records, name_metric
 
 _COLUMNS = {
     "machine": "string",
@@ -33,12 +29,12 @@ _COLUMNS = {
 }
 
 
-def from_history(history: BranchHistory) -> "DataFrame":
+def from_history(history: BranchHistory) -> Records:
     """Return one row per session and metric: its centre, and its lowest and highest launch.
 
     ``level_change`` says that another level begins there: "accepted", "not accepted", or empty.
     """
-    return build_frame(_history_rows(history), _COLUMNS)
+    return Records(list(_history_rows(history)), _COLUMNS)
 
 
 def _history_rows(history: BranchHistory) -> Iterator[Facts]:

@@ -73,7 +73,7 @@ def judge_command(
     ends with 1 only by --fail-on.
     """
     inputs = [*samples, *base, *head, *itertools.chain.from_iterable(pair)]
-    reports.check_target(format, output, inputs=inputs)
+    reports.check_target(output, inputs=inputs)
     comparison = ci_perf.judge(
         *samples,
         tool=harness["from"],
@@ -115,6 +115,6 @@ def export_command(
     FILE is a run of `ci-perf run`, or a comparison of `ci-perf compare --format json`. html draws a
     comparison as one static page, with the committed sessions of --baselines.
     """
-    reports.check_target(format, output, inputs=[source, baselines, *([run] if run else [])])
+    reports.check_target(output, inputs=[source, baselines, *([run] if run else [])])
     text = export.export(source, format, run=run, baselines=baselines, notify=console.say)
     console.emit(text, output=output)

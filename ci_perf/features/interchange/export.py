@@ -9,7 +9,6 @@ from ci_perf.features.interchange import notebook
 from ci_perf.model.comparison import Comparison
 from ci_perf.model.run import Run
 from ci_perf.model.summary import Summary
-from ci_perf.report import frame
 from ci_perf.report.page import render
 from ci_perf.system import files
 
@@ -25,12 +24,11 @@ def export(
     """Return the text of `form`.
 
     A page of HTML draws the launches of `run`, which was judged; without it, those of the run.json
-    beside `source`, if that is the run. Raises InvalidFileError, UsageError, and CiPerfError where
-    a library is missing.
+    beside `source`, if that is the run. Raises InvalidFileError and UsageError.
     """
     loaded = notebook.load(source)
     if form == "csv":
-        return frame.csv(loaded.to_frame())
+        return loaded.tabulate().to_csv()
     if not isinstance(loaded.document, Comparison):
         raise UsageError(
             f"{source}: --format html: expected a comparison, which `check` and `compare` write "

@@ -31,9 +31,13 @@ class Loaded:
 
     def to_frame(self) -> "frame.DataFrame":
         """Return a row per fact: metric and process, or row of a comparison."""
+        return self.tabulate().to_frame()
+
+    def tabulate(self) -> frame.Records:
+        """Return the same rows, which CSV can show, too."""
         if isinstance(self.document, Run):
-            return frame.frame_runs(self.document)
-        return frame.frame_comparison(self.document)
+            return frame.tabulate_runs(self.document)
+        return frame.tabulate_comparison(self.document)
 
     def _repr_html_(self) -> str:
         if isinstance(self.document, Run):

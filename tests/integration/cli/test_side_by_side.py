@@ -5,6 +5,7 @@ import re
 import msgspec
 import pytest
 
+from ci_perf.cli import reports
 from ci_perf.model.environment import GpuMachine
 from ci_perf.model.validity import validity_of
 from ci_perf.system import files
@@ -29,14 +30,14 @@ H100 = a_machine_run("NVIDIA H100", 1e-3, id="h")
 def compared(tmp_path):
     """Run `compare` on these runs, with what else the command line says."""
 
-    def compared(*runs, prices=PRICES):
+    def compared(*runs, prices=PRICES, form="markdown"):
         names = []
         for number, run in enumerate(runs):
             names.append(f"{number}.json")
             files.write(tmp_path / names[-1], run)
         (tmp_path / "prices.toml").write_text(prices or "")
         options = ("--prices", "prices.toml") if prices else ()
-        return Project(tmp_path).run("compare", *names, *options, "--format", "markdown")
+        return Project(tmp_path).run("compare", *names, *options, "--format", form)
 
     return compared
 
@@ -119,3 +120,15 @@ def test_runs_whose_numbers_mean_something_else_are_refused(compared, other, tol
 
     assert done.code == 2
     assert told in done.err
+
+
+@pytest.mark.parametrize("form", reports.COMPARISON_FORMS)
+def test_runs_side_by_side_are_shown_as_asked_or_refused(compared, form):
+    done = compared(A100, A100, A100, prices=None, form=form)
+
+    if form == "json":
+        assert (done.code, done.out) == (2, "")
+        assert "--format: expected terminal or markdown or csv for this result" in done.err
+    else:
+        first = {"markdown": "**", "csv": "run,", "terminal": "3 runs"}[form]
+        assert (done.code, done.out[: len(first)]) == (0, first)
