@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ci_perf import session, worktree
 from ci_perf.api_types import Notify
-from ci_perf.errors import BusyError, CannotWriteError, CiPerfError, EngineError
+from ci_perf.errors import CiPerfError
 from ci_perf.gate import commits, lab, measure, run_summary, runners
 from ci_perf.gate.options import MeasureOptions
 from ci_perf.judging import compare, summarise
@@ -22,9 +22,6 @@ from ci_perf.model.validity import Status, Validity
 from ci_perf.session import Listener, PairJudge
 from ci_perf.system.signals import Interrupts
 from ci_perf.worktree import Checkout
-
-# What is no matter of the commit, and would stop every other one as well.
-_OF_MACHINE = (BusyError, EngineError, CannotWriteError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,7 +135,7 @@ class BisectSessions:
             else:
                 with worktree.commit_of(self._options.root, against) as base:
                     run = self.run(commit, base, judge)
-        except _OF_MACHINE:
+        except commits.OF_MACHINE:
             raise
         except CiPerfError as error:
             return Measurement(failure=str(error), output=error.output)
@@ -149,36 +146,33 @@ class BisectSessions:
     def run(self, commit: str, base: Checkout, judge: PairsJudge) -> Run:
         """Launch a commit beside a base. Raises CiPerfError; an interrupted run says so."""
         with worktree.commit_of(self._options.root, commit, has_setup=True) as head:
-            return self._launched(head, base, judge)
-
-    def _launched(self, head: Checkout, base: Checkout, judge: PairsJudge) -> Run:
-        options = commits.options_of(self._options, head)
-        plan = measure.plan(options)
-        of_base = lab.with_plan(base, plan, options)
-        # A container begins without what a setup has installed.
-        ready = self._ready if options.runner.kind == runners.LOCAL else ()
-        with lab.open_with_base(
-            of_base, plan, options, self._ending, self._notify, self._listener(), ready=ready
-        ) as here:
-            checkout = here.base or of_base
-            if checkout.trouble:
-                raise CiPerfError(checkout.trouble)
-            self._ready.add(base.root)
-            self.machine = here.machine
-            return session.measure(
-                here,
-                plan,
-                against=session.Against(
-                    checkout=checkout,
-                    budget_s=max(self.left_s, 0.0),
-                    judge=judge,
-                    routes=True,
-                ),
-                records=measure.find_records(
-                    plan, options, checkout, self._notify, believes_cache=True
-                ),
-                baselines=options.baselines,
-            )
+            options = commits.options_of(self._options, head)
+            plan = measure.plan(options)
+            of_base = lab.with_plan(base, plan, options)
+            # A container begins without what a setup has installed.
+            ready = self._ready if options.runner.kind == runners.LOCAL else ()
+            with lab.open_with_base(
+                of_base, plan, options, self._ending, self._notify, self._listener(), ready=ready
+            ) as here:
+                checkout = here.base or of_base
+                if checkout.trouble:
+                    raise CiPerfError(checkout.trouble)
+                self._ready.add(base.root)
+                self.machine = here.machine
+                return session.measure(
+                    here,
+                    plan,
+                    against=session.Against(
+                        checkout=checkout,
+                        budget_s=max(self.left_s, 0.0),
+                        judge=judge,
+                        routes=True,
+                    ),
+                    records=measure.find_records(
+                        plan, options, checkout, self._notify, believes_cache=True
+                    ),
+                    baselines=options.baselines,
+                )
 
 
 def measurement_of(run: Run, judge: PairsJudge) -> Measurement:

@@ -12,11 +12,11 @@ from typing import Any
 
 from ci_perf import worktree
 from ci_perf.api_types import Location, Notify, say_nothing
-from ci_perf.errors import BusyError, CannotWriteError, CiPerfError, EngineError, UsageError
+from ci_perf.errors import CiPerfError, UsageError
 from ci_perf.features.history.backfill_baselines import LineBaselines
 from ci_perf.features.history.backfilled import Backfill, BackfilledCommit, BackfillOutcome
 from ci_perf.gate import arguments, lab, measure
-from ci_perf.gate.commits import CommitLine, CommitPrograms, between, options_of
+from ci_perf.gate.commits import OF_MACHINE, CommitLine, CommitPrograms, between, options_of
 from ci_perf.gate.options import MeasureOptions
 from ci_perf.model.run import Run, Tool
 from ci_perf.model.suite import is_selected
@@ -27,8 +27,6 @@ from ci_perf.system.signals import Interrupts
 from ci_perf.version import __version__
 
 _RANGE = ".."
-# What is no matter of a commit, and would stop every other one as well.
-_OF_MACHINE = (BusyError, EngineError, CannotWriteError)
 
 
 class RunSessions:
@@ -174,7 +172,7 @@ class _Backfilling:
             try:
                 with self._checked_out(at) as own:
                     return self.sessions.describe(own)
-            except _OF_MACHINE:
+            except OF_MACHINE:
                 raise
             except CiPerfError as error:
                 failure = failure or error
@@ -205,7 +203,7 @@ class _Backfilling:
                 run = self.sessions.measure(own)
                 failed = baselines.add(run, own, at)
                 self._note(at, "failed" if failed else "measured", failed)
-        except _OF_MACHINE:
+        except OF_MACHINE:
             raise
         except CiPerfError as error:
             self.notify(f"{self.line.shown(at)}: {error}")

@@ -287,3 +287,23 @@ def test_wrong_use_is_told(repository, arguments, said):
 
     assert done.code == ExitCode.USAGE
     assert said in done.err
+
+
+# Imported by each Python that starts.
+NOTES_PROBES = """
+import sys
+if any(word.endswith("environment_probe") for word in sys.orig_argv):
+    with open({note!r}, "a") as file:
+        file.write("1")
+"""
+
+
+def test_the_machine_is_described_once(repository):
+    hook, note = repository.root.parent / "hook", repository.root.parent / "note"
+    hook.mkdir()
+    (hook / "sitecustomize.py").write_text(NOTES_PROBES.format(note=str(note)))
+    write_pace(repository, 0.003)
+
+    checked(repository, "--processes", 1, "--budget", "0s", PYTHONPATH=str(hook))
+
+    assert note.read_text() == "1"
