@@ -201,6 +201,19 @@ def _no_collector() -> Iterator[None]:
         gc.unfreeze()
 
 
+Facts = dict[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Instrument:
+    """Reads fields of a process, in so many steps. One that `may_crash` comes after a save."""
+
+    name: str
+    steps: int
+    read: Callable[[], Facts]
+    may_crash: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class AfterTiming:
     """The phases after the timed region: memory, counters, teardown. Each can only lose itself."""
@@ -237,70 +250,69 @@ class AfterTiming:
                 measured = msgspec.structs.replace(process, phases=times, absent=absent)
                 keep(self._result(measured, held))
 
+        to_come = self._list_instruments(process.memory.below_bytes, watcher)
         with contextlib.suppress(ForeignCodeError):  # raised at the end
             recorder.check_code(self.todo)
-            keep_so_far("memory", "counters")
-        with stopwatch.phase(Phase.MEMORY):
-            process = process if self.workload.is_fresh else self._with_memory(process)
-        keep_so_far("counters")
-        with stopwatch.phase(Phase.COUNTERS):
-            if not self.workload.is_fresh:
-                process = self._with_counters(process, watcher)
-                if self.todo.index < metrics.PROFILED_LAUNCHES:
-                    generated = self.instruments.take("generated", read_generated, steps=0)
-                    process = msgspec.structs.replace(process, generated=generated)
-                    keep_so_far("device_work")  # torch's profiler has crashed processes
-                    process = self._with_device_work(process)
-        keep_so_far()
+            keep_so_far(*(phase.value for phase in to_come))
+        for phase in list(to_come):
+            with stopwatch.phase(phase):
+                for each in to_come.pop(phase):
+                    if each.may_crash:
+                        keep_so_far(each.name, *(phase.value for phase in to_come))
+                    shown = self.instruments.take(each.name, each.read, steps=each.steps) or {}
+                    process = msgspec.structs.replace(process, **shown)
+            keep_so_far(*(phase.value for phase in to_come))
         with stopwatch.phase(Phase.TEARDOWN):
             self.instruments.take("teardown", self._tear_down, steps=0)
             recorder.check_code(self.todo)
         keep_so_far()
 
-    def _with_memory(self, process: Process) -> Process:
-        steps = self.todo.workload.protocol.memory_steps
-        peaks = self.instruments.take(
-            "memory",
-            lambda: memory.read_peaks(self.here, self.workload.step, steps, self.group),
-            steps=steps,
-        )
-        if peaks is None:
-            return process
-        peaks = msgspec.structs.replace(peaks, below_bytes=process.memory.below_bytes)
-        return msgspec.structs.replace(process, memory=peaks)
-
-    def _with_counters(self, process: Process, watcher: Watcher) -> Process:
-        here, workload, group, take = self.here, self.workload, self.group, self.instruments.take
-        steps = self.todo.workload.protocol.phase_steps
+    def _list_instruments(
+        self, below_bytes: int | None, watcher: Watcher
+    ) -> dict[Phase, list[Instrument]]:
+        """Return what is read in each phase, in the order in which it is entered."""
+        here, workload, group = self.here, self.workload, self.group
+        if workload.is_fresh:
+            return {Phase.MEMORY: [], Phase.COUNTERS: []}
+        protocol, step = self.todo.workload.protocol, workload.step
         # Arrivals are compared by the clock of one host.
         local_step = workload.local_step
-        parts = take(
-            "step_phases",
-            lambda: watcher.watch(here, workload.step, steps),
-            steps=steps + 1,  # the first one may compile
-        )
-        skew_s = take(
-            "arrival_skew",
-            lambda: distributed.arrival_skew(group, here, local_step, steps),
-            steps=steps + 1 if local_step and group.world_size > 1 else 0,
-        )
-        work = take(
-            "work",
-            lambda: counters.count_work(workload.step, here, workload.parameter_count),
-            steps=1,
-        )
-        return msgspec.structs.replace(
-            process,
-            step_phases=parts,
-            ranks=group.describe(skew_s),
-            work=work or process.work,
-        )
+        watched = protocol.phase_steps + 1  # the first one may compile
 
-    def _with_device_work(self, process: Process) -> Process:
-        work = self.instruments.take(
-            "device_work", lambda: record_device_work(self.workload.step, self.here), steps=1
-        )
-        return msgspec.structs.replace(process, device_work=work)
+        def read_peaks() -> Facts:
+            peaks = memory.read_peaks(here, step, protocol.memory_steps, group)
+            return {"memory": msgspec.structs.replace(peaks, below_bytes=below_bytes)}
+
+        def watch_phases() -> Facts:
+            return {"step_phases": watcher.watch(here, step, protocol.phase_steps)}
+
+        def read_skew() -> Facts:
+            skew_s = distributed.arrival_skew(group, here, local_step, protocol.phase_steps)
+            return {"ranks": group.describe(skew_s)}
+
+        def count_work() -> Facts:
+            return {"work": counters.count_work(step, here, workload.parameter_count)}
+
+        def find_generated() -> Facts:
+            return {"generated": read_generated()}
+
+        def profile() -> Facts:
+            return {"device_work": record_device_work(step, here)}
+
+        has_skew = local_step is not None and group.world_size > 1
+        counting = [
+            Instrument("step_phases", watched, watch_phases),
+            Instrument("arrival_skew", watched if has_skew else 0, read_skew),
+            Instrument("work", 1, count_work),
+        ]
+        if self.todo.index < metrics.PROFILED_LAUNCHES:
+            counting += [
+                Instrument("generated", 0, find_generated),
+                # torch's profiler has crashed processes
+                Instrument("device_work", 1, profile, may_crash=True),
+            ]
+        peaks = Instrument("memory", protocol.memory_steps, read_peaks)
+        return {Phase.MEMORY: [peaks], Phase.COUNTERS: counting}
 
     def _tear_down(self) -> None:
         if self.workload.teardown is not None:
