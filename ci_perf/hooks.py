@@ -66,10 +66,10 @@ class Feature:
     function from a path to `WrittenNumbers` by name, which raises ValueError.
 
     A feature may also say why rows moved. ``after_pairs`` makes what profiles both sides of them,
-    by the listener, the function that launches, ``clock`` and ``traces``; its ``pairs`` are kept in
-    the run. ``profiler`` is called by such a launch, in the place of timing. ``after_judging``
-    returns a comparison with what is found, ``section`` its blocks of a report, and ``line_notes``
-    what is shown at lines of the head.
+    by the open session and ``traces``; its ``pairs`` are kept in the run. ``profiler`` is called by
+    such a launch, in the place of timing. ``after_judging`` returns a comparison with what is
+    found, ``section`` its blocks of a report, and ``line_notes`` what is shown at lines of the
+    head.
     """
 
     commands: Mapping[str, FeatureCommand] = field(default_factory=dict)

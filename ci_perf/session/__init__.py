@@ -214,10 +214,7 @@ class _Session:
 def open_explaining(lab: Lab, against: Against) -> list[Any]:
     """Return what profiles both sides of workloads, by the features that there are, if asked."""
     explaining = hooks.find_targets("after_pairs") if against.explain_budget_s is not None else ()
-    return [
-        make(lab.listener, lab.profile, clock=lab.clock, traces=against.traces)
-        for make in map(hooks.load, explaining)
-    ]
+    return [make(lab, traces=against.traces) for make in map(hooks.load, explaining)]
 
 
 def find_moved(run: runs.Run, verdict: Comparison) -> list[str]:

@@ -56,7 +56,7 @@ def explain_now(
             raise CiPerfError(base.trouble)
         with here.held():
             tasks = {each.id: here.task(each, 0) for each in plan.workloads}
-            explaining = Explaining(listener, here.profile, clock=here.clock, traces=traces)
+            explaining = Explaining(here, traces=traces)
             if base is not None:
                 of_both: dict[str, tuple[Task, Task] | None] = {}
                 for name, task in tasks.items():

@@ -3,7 +3,7 @@
 What comes of it decides nothing: a launch that fails leaves a sentence, and the run as it was.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -14,7 +14,7 @@ from ci_perf.model.base import MAX_ERROR_CHARS, Side
 from ci_perf.model.explanation import ProfiledPair, ProfiledPairs, StepProfile
 from ci_perf.model.process import NO_RESULT_IN_TIME
 from ci_perf.model.task import Task, TaskFailure
-from ci_perf.session.listener import Listener
+from ci_perf.session import Lab
 
 # Counts need one pair. Times are believed where three pairs agree.
 _MOST_PAIRS: Final = 3
@@ -23,27 +23,16 @@ _SHORTEST_LIMIT_S: Final = 10.0
 # Ours are a fourth of that; a workload may have written its own.
 _MOST_BYTES: Final = 4_000_000
 
-Launch = Callable[[Task], StepProfile | TaskFailure]
-
 
 class Explaining:
     """Launches further processes for both sides; ``pairs`` is what they have found so far."""
 
-    def __init__(
-        self,
-        listener: Listener,
-        launch: Launch,
-        *,
-        clock: Callable[[], float],
-        traces: Path | None = None,
-    ) -> None:
-        """Keep in the folder `traces` those of the first launch of either side."""
+    def __init__(self, lab: Lab, *, traces: Path | None = None) -> None:
+        """Launch in an open session; the folder `traces` gets those of each side's first launch."""
         self.pairs: dict[str, ProfiledPairs] = {}
-        self._listener = listener
-        self._launch = launch
-        self._clock = clock
+        self._lab = lab
         self._traces = traces
-        self._end = clock()
+        self._end = lab.clock()
 
     def profile_pairs(self, sides: Mapping[str, tuple[Task, Task] | None], budget_s: float) -> None:
         """Profile workloads, worst first, for at most `budget_s`, overrun by one launch at most.
@@ -52,7 +41,7 @@ class Explaining:
         has a first pair before any has a second one. What keeps the sides of one pair from
         being compared does so in all. Raises KeyboardInterrupt.
         """
-        self._end = self._clock() + budget_s
+        self._end = self._lab.clock() + budget_s
         for name in sides:
             trouble = "interrupted before it was profiled"
             self.pairs[name] = ProfiledPairs(workload=name, trouble=trouble)
@@ -72,19 +61,19 @@ class Explaining:
 
     def profile_alone(self, task: Task, budget_s: float) -> StepProfile | str:
         """Profile one launch, or say why that failed. Raises KeyboardInterrupt."""
-        self._end = self._clock() + budget_s
-        self._listener.profiling(task.workload.id)
+        self._end = self._lab.clock() + budget_s
+        self._lab.listener.profiling(task.workload.id)
         return self._profile(task, "head")
 
     def _profile_pair(
         self, workload: str, tasks: tuple[Task, Task] | None, number: int
     ) -> ProfiledPair | str:
         """Launch both sides, or say why that cannot be."""
-        if self._end <= self._clock():
+        if self._end <= self._lab.clock():
             return "the time for profiling was spent before"
         if tasks is None:
             return "the base has no file of this workload"
-        self._listener.profiling(workload)
+        self._lab.listener.profiling(workload)
         order: tuple[tuple[Side, Task], ...] = ("base", tasks[0]), ("head", tasks[1])
         profiles: dict[Side, StepProfile] = {}
         for side, task in order[::-1] if number % 2 else order:
@@ -98,9 +87,9 @@ class Explaining:
         """Return what one side does, or why nobody knows; keep its trace."""
         name = f"{task.workload.id}.{side}.pt.trace.json.gz"
         protocol = task.workload.protocol
-        limit_s = min(protocol.timeout_s, max(self._end - self._clock(), _SHORTEST_LIMIT_S))
+        limit_s = min(protocol.timeout_s, max(self._end - self._lab.clock(), _SHORTEST_LIMIT_S))
         protocol_of_it = msgspec.structs.replace(protocol, timeout_s=limit_s)
-        outcome = self._launch(
+        outcome = self._lab.profile(
             msgspec.structs.replace(
                 task,
                 workload=msgspec.structs.replace(task.workload, protocol=protocol_of_it),
