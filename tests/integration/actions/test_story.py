@@ -5,6 +5,7 @@ import pytest
 from ci_perf.model.comparison import Comparison
 from ci_perf.model.run import Run
 from ci_perf.system import files
+from tests import headlines
 from tests.integration.actions.stage import PULL, RESULTS
 from tests.projects import SLOW
 
@@ -27,7 +28,7 @@ def test_a_slower_pull_request_is_told_accepted_and_then_green(stage):
     assert files.read(folder / "run.json", Run).measured
     assert files.read(folder / "comparison.json", Comparison).exit_code == 1
     headline = (folder / "report.md").read_text().splitlines()[0]
-    assert headline.startswith("### ❌ Fail (red job): ")
+    assert headline.startswith(f"### {headlines.FAIL}")
     assert headline in gpu.summaries[0]
     assert (measured.outputs["exit-code"], measured.outputs["verdict"]) == ("1", "regressed")
     assert measured.step("measure").code == reported.step("report").code == 1

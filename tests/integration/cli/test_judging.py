@@ -7,6 +7,7 @@ import json
 import pytest
 
 from ci_perf.errors import ExitCode
+from tests import headlines
 from tests.histories import beside
 from tests.runs import BASE_COMMIT, SLOW, STEADY, a_failed, a_measured, an_evidence
 
@@ -38,7 +39,7 @@ def test_a_person_at_a_terminal_gets_the_form_for_terminals(judged):
     )
 
     assert code == ExitCode.REGRESSED
-    assert shown.startswith("❌ Fail (red job): ".encode())
+    assert shown.startswith(headlines.FAIL.encode())
     assert b"<details>" not in shown
 
 

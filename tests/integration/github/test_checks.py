@@ -8,6 +8,7 @@ from ci_perf.github.checks import Annotation, CheckRun, Conclusion
 from ci_perf.model.comparison import Verdict
 from ci_perf.model.explanation import Explanation
 from ci_perf.model.gate_change import GateChange, GateKind
+from tests import headlines
 from tests.comparisons import a_change, a_comparison, a_numerics, an_uncompared
 from tests.fakes.github import faults
 from tests.fakes.github.fixtures import on_github_and_ghes
@@ -73,7 +74,7 @@ def test_a_check_is_in_progress_first_and_completed_then(on_pull):
     (made,) = on_pull.github.checks(HEAD)
     assert [status for status, _ in made.history] == ["in_progress", "completed"]
     assert made.name == "ci-perf: standard on nvidia-h200"
-    assert "Fail (red job): slower: mlp" in made.output["title"]
+    assert "mlp" in headlines.named_after(headlines.FAIL, made.output["title"])
     assert "| Workload |" in made.output["summary"]
 
 

@@ -8,6 +8,7 @@ from ci_perf.github import report_comment
 from ci_perf.github.client import GithubError
 from ci_perf.github.report_comment import CommentOutcome, Draft
 from ci_perf.model.comparison import Verdict
+from tests import headlines
 from tests.comparisons import a_change, a_comparison, a_head, a_numerics
 from tests.fakes.github import faults
 from tests.fakes.github.fixtures import on_github_and_ghes
@@ -112,14 +113,14 @@ def test_without_news_no_comment_is_begun_and_an_old_regression_does_not_stay(on
     on_pull.publish("--skip-if-unchanged", of=[worse()])
     on_pull.on_pull(run=101).publish("--skip-if-unchanged")
 
-    assert "no regression" in on_pull.bodies()[0]
+    assert headlines.PASS in on_pull.bodies()[0]
 
 
 def test_changed_numerics_are_news(on_pull):
     rows = (a_change(), a_numerics())
     on_pull.publish("--skip-if-unchanged", of=[a_comparison(*rows, verdict=Verdict.UNCHANGED)])
 
-    assert "### ⚠️ Pass (green job), with a warning: numerics changed" in on_pull.bodies()[0]
+    assert f"### {headlines.WARNED}" in on_pull.bodies()[0]
 
 
 # --- older and newer
@@ -139,7 +140,7 @@ def test_another_attempt_of_the_same_run_is_newer_and_says_so(on_pull):
     on_pull.publish(of=[worse()])
     on_pull.on_pull(attempt=2).publish()
 
-    assert "no regression" in on_pull.bodies()[0]
+    assert headlines.PASS in on_pull.bodies()[0]
     assert ", attempt 2." in on_pull.bodies()[0]
 
 
@@ -173,7 +174,7 @@ def test_one_job_reports_all_machines_in_one_comment_under_one_headline(on_pull)
     assert ended.code == 1
     assert on_pull.summary.count("### ") == 2
     assert body.splitlines()[2] == "## ❌ Fail on 1 of 2 machines: `nvidia-h200`"
-    assert body.index("no regression") < body.index("❌ 1 regressed"), "cpu before nvidia"
+    assert body.index(headlines.PASS) < body.index("❌ 1 regressed"), "cpu before nvidia"
     assert len(on_pull.github.sent("POST", COMMENTS)) == 1
 
 

@@ -6,7 +6,8 @@ import shutil
 import pytest
 
 from ci_perf.errors import ExitCode
-from tests import repositories
+from ci_perf.report.headline import RowFinding
+from tests import headlines, repositories
 from tests.fakes.github.fixtures import on_github_and_ghes
 from tests.integration.github.second_stage import (
     HEAD,
@@ -35,9 +36,9 @@ def test_a_pull_request_that_raises_its_own_bar_is_seen_to_and_judged_by_both(se
 
     assert ended.code == ExitCode.REGRESSED
     assert "✏️ This pull request changes 1 baseline" in second.body
-    headline = second.body.splitlines()[2]
-    assert headline.startswith("### ❌ Fail (red job): worse: `mlp` graph breaks +3")
-    assert "with its own it would be: ✅ Pass (green job): no regression" in second.body
+    first, _, rest = second.body.partition("own it would be: ")
+    assert "`mlp` graph breaks +3" in headlines.named_after(f"### {headlines.FAIL}", first)
+    assert rest.startswith(headlines.PASS)
     assert "- own regression accepted: `mlp` graph breaks 0 → 3, because: `because`" in second.body
 
 
@@ -46,7 +47,7 @@ def test_the_first_baselines_are_said_to_be_the_first_ones(second):
     ended = second.measured(steady()).report()
 
     assert ended.code == ExitCode.NO_ANSWER
-    assert "### ❓ No answer (red job): first baselines, nothing to compare" in second.body
+    assert f"### {headlines.NO_ANSWER}{RowFinding.FIRST.value}" in second.body
     assert "This change adds the first baselines: `mlp`." in second.body
     assert re.search(r"🆕 `mlp` \| .*1\.00\sms \| accepted", second.body)
     assert "ci-perf accept run.json" not in second.body
@@ -57,7 +58,7 @@ def test_a_baseline_of_another_machine_is_not_the_first_one_of_this(second):
     second.opened(base={}, files=committed(second.folder / "first", elsewhere))
     second.measured(steady()).report()
 
-    assert "No answer (red job): no baseline yet: `mlp`" in second.body
+    assert f"{headlines.NO_ANSWER}{RowFinding.NEW.value}: `mlp`" in second.body
 
 
 def test_a_baseline_that_cannot_be_read_is_named_all_the_same(second):
@@ -146,19 +147,19 @@ def test_the_comment_and_the_check_say_what_the_head_does_to_the_gate(second):
 
     assert ended.code == ExitCode.OK
     for text in (second.body, check.output["summary"]):
-        assert "⚠️ Pass (green job), and the gate changes: gate switched off: `mlp`" in text
+        assert "gate switched off: `mlp`" in headlines.named_after(headlines.GATE_CHANGED, text)
         assert "- fail_on milder: `proven` → `never`" in text
         assert "- workload file changed (numbers of different work): `mlp`" in text
         assert "No action needed" not in text
     assert check.conclusion == "neutral"
-    assert check.output["title"].startswith("⚠️ Pass (green job), and the gate")
+    assert check.output["title"].startswith(headlines.GATE_CHANGED)
 
 
 def test_the_gate_of_the_base_judges_although_the_head_switches_it_off(second):
     ended = with_another_suite(second, run=broken()).report()
 
     assert ended.code == ExitCode.REGRESSED
-    assert "### ❌ Fail (red job): worse: `mlp` graph breaks +3" in second.body
+    assert "`mlp` graph breaks +3" in headlines.named_after(f"### {headlines.FAIL}", second.body)
     assert "- gate switched off: `mlp` graph breaks" in second.body
 
 

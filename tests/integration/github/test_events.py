@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import headlines
 from tests.fakes.github.fixtures import on_github_and_ghes
 from tests.integration.github.stage import PULL, fine, worse
 
@@ -30,7 +31,7 @@ def test_a_pull_request_is_commented_and_its_head_checked(stage, draft):
     assert not re.search("::warning|no comment", ended.err)
     assert posted(stage) == (1, 1)
     assert stage.github.checks(MERGED) == []
-    assert stage.summary.startswith("### ✅ Pass (green job): ")
+    assert stage.summary.startswith(f"### {headlines.PASS}")
 
 
 def test_a_pull_request_from_a_fork_is_only_summarised_and_nothing_is_tried(stage):

@@ -11,6 +11,7 @@ from ci_perf.errors import ExitCode, InvalidFileError, UsageError
 from ci_perf.github.actions import MAX_SUMMARY_BYTES
 from ci_perf.model.comparison import Verdict
 from ci_perf.system import files
+from tests import headlines
 from tests.comparisons import a_change, a_comparison
 from tests.fakes.github import faults
 from tests.integration.github.stage import PULL, a_client, fine, worse
@@ -231,6 +232,6 @@ def test_the_command_line_ends_with_the_verdict(tmp_path, github):
     )
 
     assert done.returncode == ExitCode.REGRESSED, done.stderr
-    assert done.stdout.startswith("ci-perf: standard on nvidia-h200: ❌ Fail (red job): slower: ")
+    assert done.stdout.startswith(f"ci-perf: standard on nvidia-h200: {headlines.FAIL}")
     assert [one.conclusion for one in github.checks("a" * 40)] == ["failure"]
     assert github.token not in done.stdout + done.stderr

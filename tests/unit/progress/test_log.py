@@ -7,6 +7,7 @@ from ci_perf.model.process import Exhausted
 from ci_perf.progress import PlainListener, sentences
 from ci_perf.session import Forecast
 from ci_perf.session.schedule import PAIRS_FOR_ALARM
+from tests import headlines
 from tests.clocks import Clock
 from tests.comparisons import a_change, a_comparison
 from tests.runs import a_failed
@@ -61,7 +62,7 @@ def test_a_verdict_is_told_before_what_explains_it(said, explaining_s, follows):
     PlainListener(console.say).decided(a_comparison(slower), explaining_s)
 
     verdict, *more = said()
-    assert verdict.startswith("verdict: ❌ Fail (red job): slower: mlp +10.0 %")
+    assert "mlp +10.0 %" in headlines.named_after(f"verdict: {headlines.FAIL}", verdict)
     assert more == follows
 
 

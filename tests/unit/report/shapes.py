@@ -365,6 +365,8 @@ def own_gate():
     return a_comparison(*rows, gate_changes=found)
 
 
+# What any renderer must show: foreign text, rows of all kinds, first numbers.
+THREE = (hostile, regressed, all_new)
 # Each function of these files that has no parameter is a shape.
 ALL = tuple(
     shape

@@ -13,6 +13,8 @@ from ci_perf.model.validity import Doubt, Status, validity_of
 from ci_perf.report import advice, first_numbers, headline, markdown, phrases, remarks
 from ci_perf.report.advice import Topic
 from ci_perf.report.escape import Command
+from ci_perf.report.headline import RowFinding
+from tests import headlines
 from tests.comparisons import (
     a_change,
     a_comparison,
@@ -92,7 +94,7 @@ def test_what_the_budget_left_needs_more_of_it(validity):
     assert comparison.exit_code == 3
     assert advice.find_topic(left, comparison) is Topic.PAIRS
     said = "".join(headline.summarise(comparison))
-    assert said == "❓ No answer (red job): not compared, because the budget ended: a"
+    assert said == f"{headlines.NO_ANSWER}{RowFinding.NOT_COMPARED.value}: a"
 
 
 @pytest.mark.parametrize(
@@ -320,9 +322,8 @@ def test_a_failed_setup_of_the_base_is_named_with_what_to_do(suite):
     assert "The setup of the base failed" in phrases.plain(said)
     assert "expected `make`" in phrases.plain(said)
     assert "Repair it" in phrases.plain(said)
-    assert "the setup of the base failed, not compared: a" in phrases.plain(
-        headline.summarise(comparison)
-    )
+    first = phrases.plain(headline.summarise(comparison))
+    assert first == f"{headlines.NO_ANSWER}{RowFinding.SETUP_FAILED.value}: a"
 
 
 def test_what_was_measured_for_the_first_time_is_told_once_above_the_fold():

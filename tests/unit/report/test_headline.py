@@ -9,6 +9,8 @@ from ci_perf.model.process import NO_RESULT_IN_TIME
 from ci_perf.model.validity import Status, validity_of
 from ci_perf.report import headline, remarks
 from tests.comparisons import a_change, a_comparison, an_uncompared
+from tests.headlines import FAIL, PASS
+from tests.headlines import NO_ANSWER as OPEN
 from tests.runs import a_reason
 from tests.unit.report import shapes
 
@@ -38,15 +40,12 @@ def a_new(workload, note=""):
 
 
 LATE = an_uncompared("a", Verdict.FAILED, f"{NO_RESULT_IN_TIME} of 300 s")
-SCALING = {"metric": metrics.SCALING_EFFICIENCY, "base": 0.9, "head": 0.72}
 MEMORY = {"metric": metrics.HOST_RSS_PEAK, "code": "spread"}
 ENERGY = {"metric": metrics.ENERGY, "code": "spread"}
 GAIN = Interval(low=0.9, high=0.99)
 CPU = {"metric": metrics.STEP_CPU}
 A_GAIN = open_row("c", 0.8, code="history_alone")
 LACK = "no baseline yet"
-PASS, FAIL = "✅ Pass (green job): ", "❌ Fail (red job): "
-OPEN = "❓ No answer (red job): "
 
 
 def case(line, *rows, **more):
@@ -59,11 +58,6 @@ def case(line, *rows, **more):
         case(
             f"{FAIL}slower: both +30.0 %, one CPU time of a step +20.0 %",
             *(a_loss("both", 1.3), a_loss("both", 1.2, **CPU), a_loss("one", 1.2, **CPU)),
-        ),
-        case(f"{FAIL}worse: ddp scaling efficiency {MINUS}20.0 %", a_loss("ddp", 1.25, **SCALING)),
-        case(
-            f"{FAIL}slower: w4 +50.0 %, w3 +40.0 %, w2 +30.0 % and 2 more",
-            *(a_loss(f"w{i}", 1.1 + i / 10) for i in range(5)),
         ),
         case(
             f"{PASS}no regression proven; no slowdown above 2.8 % on b; "
@@ -88,18 +82,9 @@ def case(line, *rows, **more):
             ),
         ),
         case(
-            f"{OPEN}looks worse, not proven: c +8.0 %; required, and undecided: a +0.4 %",
-            *(open_row("a", 1.004, pairs=18, require=True), open_row("c", 1.08)),
-        ),
-        case(
-            f"{OPEN}looks worse, not proven: a +12.0 %, b +8.0 %; inconclusive: near +1.0 %",
-            *(likely("a", 1.12), open_row("b", 1.08), open_row("near")),
-        ),
-        case(
             f"{OPEN}looks worse, not proven: gpt +40.0 %, bert +25.0 % by its history",
             *(by_history("bert", 0.96), by_history("gpt", 1.4)),
         ),
-        case(f"{PASS}no regression", a_loss("mlp", gate=False), exit_code=0),
         case(f"{PASS}slower: mlp +40.0 %", a_loss("mlp"), exit_code=0),
         case(
             f"{FAIL}looks worse, not proven: mlp +40.0 %",
@@ -124,7 +109,6 @@ def case(line, *rows, **more):
             **BUSY,
         ),
         case(f"{PASS}no regression; {LACK}: new", a_change("x"), a_new("new"), a_new("x")),
-        case(f"{OPEN}{LACK}: new", a_change("mlp"), a_new("new"), exit_code=3),
         case(
             f"{OPEN}{LACK}: new; no baseline, and the base could not be launched: it",
             *(a_new("it", "ForeignCodeError: another it"), a_new("new")),

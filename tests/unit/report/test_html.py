@@ -14,8 +14,8 @@ def test_a_run_shows_latency_throughput_memory_and_flops_of_each_workload():
     assert "<code>conv</code> failed: <code>CUDA</code>" in text
 
 
-@pytest.mark.parametrize("shape", shapes.ALL, ids=lambda shape: shape.__name__)
-def test_a_comparison_of_any_shape_is_whole_html(shape):
+@pytest.mark.parametrize("shape", shapes.THREE, ids=lambda shape: shape.__name__)
+def test_a_comparison_is_whole_html(shape):
     found = Elements(html.comparison(shape()))
 
     assert found.open == []

@@ -8,6 +8,7 @@ from ci_perf.model.comparison import Code, Interval, Verdict
 from ci_perf.model.process import Phase
 from ci_perf.model.validity import validity_of
 from ci_perf.report import markdown
+from tests import headlines
 from tests.comparisons import (
     a_change,
     a_comparison,
@@ -145,6 +146,6 @@ def test_what_the_machine_made_fail_shows_its_last_words_and_blames_nobody():
 
     report = markdown.render(a_comparison(row, validity=validity_of((lost,)), exit_code=3))
 
-    assert report.startswith("### ❓ No answer (red job): this run cannot be trusted")
+    assert report.startswith(f"### {headlines.NO_ANSWER}")
     assert "the last words" in report
     assert "💥 `b`" not in report

@@ -11,6 +11,7 @@ from ci_perf.report import markdown, publication
 from ci_perf.report.escape import Words
 from ci_perf.report.sentences import say
 from ci_perf.report.tables import Paragraph
+from tests import headlines
 from tests.comparisons import (
     a_change,
     a_comparison,
@@ -37,8 +38,7 @@ def test_the_headline_comes_first_and_leads_to_the_run():
     text = comment_of(shapes.regressed()).replace("\N{NO-BREAK SPACE}", " ")
     first, _, scope, _, last, *_ = text.splitlines()
 
-    opening = "### ❌ Fail (red job): does not run: `conv`; slower: `resnet18` +6.1 %;"
-    assert first.startswith(opening)
+    assert "`resnet18` +6.1 %" in headlines.named_after(f"### {headlines.FAIL}", first)
     assert scope.startswith("<sub>ci_perf: `standard` on `NVIDIA H200`: 11 workloads, 11 metrics; ")
     assert last == f"<sub>Measured by [this run]({URL}).</sub>"
 

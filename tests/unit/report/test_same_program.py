@@ -3,6 +3,7 @@ import pytest
 from ci_perf.model.comparison import Verdict
 from ci_perf.model.program import TouchedWorkloads
 from ci_perf.report import markdown, same_program, tables, terminal
+from tests import headlines
 from tests.comparisons import a_change, a_comparison, an_uncompared
 from tests.programs import a_same_program, a_touched
 
@@ -30,7 +31,7 @@ def test_the_report_explains_it_once_in_two_sentences_and_counts_the_workloads()
     assert text.count("Same program:") == 1
     assert "✅ 3 unchanged" in text
     assert "not launched: 33 files are the same" in text
-    assert "Pass (green job): no regression" in text
+    assert headlines.PASS in text
 
 
 def test_a_report_without_such_rows_says_nothing_of_it():
