@@ -7,15 +7,24 @@ here raises, whatever the driver does.
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
-
-T = TypeVar("T")
+from typing import Any
 
 # nvmlReturn_t: "GPU is lost", and "GPU requires restart", from which only a reset leads back.
 _LOST = (15, 16)
 
 # "invalid argument", "not supported", "function not found", "argument version mismatch".
 _UNKNOWN_FORM = (2, 3, 13, 25)
+
+# How drivers before R535, R510 and the second version of the structure know a question. The older
+# memory counts as used what the driver keeps for itself.
+_OLDER_FORM = {
+    "CurrentClocksEventReasons": "CurrentClocksThrottleReasons",
+    "ComputeRunningProcesses_v3": "ComputeRunningProcesses_v2",
+    "MemoryInfo": "MemoryInfo",
+}
+# nvml.h: nvmlClockType_t, nvmlTemperatureSensors_t, nvmlMemoryErrorType_t and
+# nvmlEccCounterType_t, nvmlMemory_v2.
+_CLOCK_SM, _SENSOR_GPU, _UNCORRECTED_SINCE, _MEMORY_V2 = 1, 0, (1, 0), 0x2000028
 
 # Larger is not a reading: drivers answer with all bits set when a sensor is silent, and with
 # noise for a moment after a reset. No board comes near these bounds.
@@ -115,78 +124,73 @@ class Gpu:
 
     def readings(self) -> Readings:
         """Read what changes from moment to moment."""
-        utilization = self._number("utilization", 100, _utilization)
+        percent = self._number("utilization", 100, "UtilizationRates", read=lambda each: each.gpu)
+        bits = self._ask("event_reasons", "CurrentClocksEventReasons")
         return Readings(
-            utilization=None if utilization is None else utilization / 100,
-            sm_clock_mhz=self._number(
-                "sm_clock_mhz", _MAX_MHZ, lambda n, h: n.nvmlDeviceGetClockInfo(h, n.NVML_CLOCK_SM)
-            ),
-            temperature_c=self._number(
-                "temperature_c",
-                _MAX_CELSIUS,
-                lambda n, h: n.nvmlDeviceGetTemperature(h, n.NVML_TEMPERATURE_GPU),
-            ),
-            power_w=self._thousandths(
-                "power_w", _MAX_WATTS, lambda n, h: n.nvmlDeviceGetPowerUsage(h)
-            ),
+            utilization=None if percent is None else percent / 100,
+            sm_clock_mhz=self._number("sm_clock_mhz", _MAX_MHZ, "ClockInfo", _CLOCK_SM),
+            temperature_c=self._number("temperature_c", _MAX_CELSIUS, "Temperature", _SENSOR_GPU),
+            power_w=self._thousandths("power_w", _MAX_WATTS, "PowerUsage"),
             used_bytes=self._memory("used_bytes")[0],
-            event_reasons=self._event_reasons(),
-            processes=self._number("processes", _MAX_COUNT, _processes),
-            pcie_generation=self._number(
-                "pcie", 100, lambda n, h: n.nvmlDeviceGetCurrPcieLinkGeneration(h)
-            ),
-            pcie_width=self._number("pcie", 100, lambda n, h: n.nvmlDeviceGetCurrPcieLinkWidth(h)),
+            event_reasons=None
+            if bits is None
+            else tuple(name for bit, name in _EVENT_REASONS.items() if bits & bit),
+            # Whose they are a container is not told.
+            processes=self._number("processes", _MAX_COUNT, "ComputeRunningProcesses_v3", read=len),
+            pcie_generation=self._number("pcie", 100, "CurrPcieLinkGeneration"),
+            pcie_width=self._number("pcie", 100, "CurrPcieLinkWidth"),
         )
 
     def counters(self) -> Counters:
-        """Read what only grows."""
-        violations = {name: self._violation(name, policy) for name, policy in _POLICIES.items()}
+        """Read what only grows. ECC errors are the uncorrected ones since the driver was loaded."""
+        violations_ns = {
+            name: self._number(
+                f"violations_{name}",
+                2**63,
+                "ViolationStatus",
+                policy,
+                read=lambda each: each.violationTime,
+            )
+            for name, policy in _POLICIES.items()
+        }
         return Counters(
-            energy_j=self._thousandths(
-                "energy_j", 2**53, lambda n, h: n.nvmlDeviceGetTotalEnergyConsumption(h)
-            ),
-            violations_s={name: s for name, s in violations.items() if s is not None},
-            ecc_errors=self._number("ecc_errors", 2**63, _ecc_errors),
+            energy_j=self._thousandths("energy_j", 2**53, "TotalEnergyConsumption"),
+            violations_s={name: ns / 1e9 for name, ns in violations_ns.items() if ns is not None},
+            ecc_errors=self._number("ecc_errors", 2**63, "TotalEccErrors", *_UNCORRECTED_SINCE),
         )
 
     def facts(self) -> GpuFacts:
         """Read what stays."""
-        rows = self._ask("rows_broken", lambda n, h: n.nvmlDeviceGetRemappedRows(h))
+        rows = self._ask("rows_broken", "RemappedRows")
         return GpuFacts(
-            name=self._ask("name", lambda n, h: str(n.nvmlDeviceGetName(h))),
-            uuid=self._ask("uuid", lambda n, h: str(n.nvmlDeviceGetUUID(h))),
+            name=self._ask("name", "Name", read=str),
+            uuid=self._ask("uuid", "UUID", read=str),
             total_bytes=self._memory("total_bytes")[1],
-            mig=self._ask("mig", lambda n, h: n.nvmlDeviceGetMigMode(h)[0] == 1),
-            ecc=self._ask("ecc", lambda n, h: n.nvmlDeviceGetEccMode(h)[0] == 1),
+            mig=self._ask("mig", "MigMode", read=lambda modes: modes[0] == 1),
+            ecc=self._ask("ecc", "EccMode", read=lambda modes: modes[0] == 1),
             rows_broken=None if rows is None else bool(rows[2] or rows[3]),
-            power_limit_w=self._thousandths(
-                "power_limit_w", _MAX_WATTS, lambda n, h: n.nvmlDeviceGetEnforcedPowerLimit(h)
-            ),
+            power_limit_w=self._thousandths("power_limit_w", _MAX_WATTS, "EnforcedPowerLimit"),
             power_default_w=self._thousandths(
-                "power_default_w",
-                _MAX_WATTS,
-                lambda n, h: n.nvmlDeviceGetPowerManagementDefaultLimit(h),
+                "power_default_w", _MAX_WATTS, "PowerManagementDefaultLimit"
             ),
-            pcie_max_generation=self._number(
-                "pcie_max", 100, lambda n, h: n.nvmlDeviceGetMaxPcieLinkGeneration(h)
-            ),
-            pcie_max_width=self._number(
-                "pcie_max", 100, lambda n, h: n.nvmlDeviceGetMaxPcieLinkWidth(h)
-            ),
-            sm_clock_max_mhz=self._number(
-                "sm_clock_max_mhz",
-                _MAX_MHZ,
-                lambda n, h: n.nvmlDeviceGetMaxClockInfo(h, n.NVML_CLOCK_SM),
-            ),
+            pcie_max_generation=self._number("pcie_max", 100, "MaxPcieLinkGeneration"),
+            pcie_max_width=self._number("pcie_max", 100, "MaxPcieLinkWidth"),
+            sm_clock_max_mhz=self._number("sm_clock_max_mhz", _MAX_MHZ, "MaxClockInfo", _CLOCK_SM),
         )
 
-    def _ask(self, name: str, question: Callable[[Any, Any], T]) -> T | None:
-        """Return the driver's answer, or `None` and the reason in `absent`."""
+    def _ask(
+        self,
+        name: str,
+        question: str,
+        *arguments: int,
+        read: Callable[[Any], Any] = lambda answer: answer,
+    ) -> Any:  # noqa: ANN401  pynvml is untyped
+        """Return the answer of nvmlDeviceGet`question`, or `None` and the reason in `absent`."""
         if self._silent or self.lost:
             self.absent[name] = self._silent or self.lost
             return None
         try:
-            return question(self._nvml, self._handle)
+            return read(self._call(question, arguments))
         except self._nvml.NVMLError as error:
             self.absent[name] = str(error)
             if error.value in _LOST:
@@ -195,46 +199,43 @@ class Gpu:
             self.absent[name] = "expected UTF-8, found other bytes"
         return None
 
-    def _number(self, name: str, most: int, question: Callable[[Any, Any], int]) -> int | None:
+    def _call(self, question: str, arguments: Sequence[int]) -> Any:  # noqa: ANN401
+        """Ask in the newest form; a driver that does not know it, in the older one."""
+        try:
+            return getattr(self._nvml, f"nvmlDeviceGet{question}")(self._handle, *arguments)
+        except self._nvml.NVMLError as error:
+            if error.value not in _UNKNOWN_FORM or question not in _OLDER_FORM:
+                raise
+            return getattr(self._nvml, f"nvmlDeviceGet{_OLDER_FORM[question]}")(self._handle)
+
+    def _number(
+        self,
+        name: str,
+        most: int,
+        question: str,
+        *arguments: int,
+        read: Callable[[Any], int] = int,
+    ) -> int | None:
         """Return a number; an impossible one is absent."""
-        number = self._ask(name, question)
+        number: int | None = self._ask(name, question, *arguments, read=read)
         if number is None or 0 <= number <= most:
             return number
         self.absent[name] = f"expected at most {most}, found {number}"
         return None
 
-    def _thousandths(
-        self, name: str, most: int, question: Callable[[Any, Any], int]
-    ) -> float | None:
+    def _thousandths(self, name: str, most: int, question: str) -> float | None:
         number = self._number(name, most * 1000, question)
         return None if number is None else number / 1000
 
-    def _violation(self, name: str, policy: int) -> float | None:
-        held_ns = self._number(
-            f"violations_{name}",
-            2**63,
-            lambda n, h: n.nvmlDeviceGetViolationStatus(h, policy).violationTime,
-        )
-        return None if held_ns is None else held_ns / 1e9
-
     def _memory(self, name: str) -> tuple[int | None, int | None]:
         """Return what is used and what there is."""
-        memory = self._ask(name, _memory_info)
+        memory = self._ask(name, "MemoryInfo", _MEMORY_V2)
         if memory is None:
             return None, None
         if memory.used > memory.total:
             self.absent[name] = f"expected at most {memory.total} bytes in use, found {memory.used}"
             return None, None
         return int(memory.used), int(memory.total)
-
-    def _event_reasons(self) -> tuple[str, ...] | None:
-        """Name the reasons of the moment; drivers before R535 know the question by another name."""
-        bits = self._ask(
-            "event_reasons", lambda n, h: _either(n, _EVENTS_NOW, _EVENTS_BEFORE_R535)(h)
-        )
-        if bits is None:
-            return None
-        return tuple(name for bit, name in _EVENT_REASONS.items() if bits & bit)
 
 
 @contextlib.contextmanager
@@ -260,12 +261,6 @@ def open_gpus(uuids: Sequence[str]) -> Iterator[tuple[Gpu, ...]]:
             pynvml.nvmlShutdown()
 
 
-_EVENTS_NOW = "nvmlDeviceGetCurrentClocksEventReasons"
-_EVENTS_BEFORE_R535 = "nvmlDeviceGetCurrentClocksThrottleReasons"
-_PROCESSES_NOW = "nvmlDeviceGetComputeRunningProcesses_v3"
-_PROCESSES_BEFORE_R510 = "nvmlDeviceGetComputeRunningProcesses_v2"
-
-
 def _open(library: Any, uuid: str) -> Gpu:  # noqa: ANN401  the module
     """Find a GPU, or a MIG instance; torch leaves out the prefix that NVML asks for."""
     bare = uuid.removeprefix("GPU-").removeprefix("MIG-")
@@ -280,43 +275,3 @@ def _open(library: Any, uuid: str) -> Gpu:  # noqa: ANN401  the module
                 gpu.lost = str(error)
                 return gpu
     return Gpu(uuid, library, None, f"{uuid}: {answer}")
-
-
-def _either(library: Any, now: str, before: str) -> Callable[..., Any]:  # noqa: ANN401
-    """Return the function by the name that the driver's library knows it by."""
-
-    def call(*arguments: object) -> object:
-        try:
-            return getattr(library, now)(*arguments)
-        except library.NVMLError_FunctionNotFound:
-            return getattr(library, before)(*arguments)
-
-    return call
-
-
-def _memory_info(library: Any, handle: Any) -> Any:  # noqa: ANN401
-    """Ask by the newer form; the older one counts as used what the driver keeps for itself."""
-    try:
-        return library.nvmlDeviceGetMemoryInfo(handle, version=library.nvmlMemory_v2)
-    except library.NVMLError as error:
-        if error.value not in _UNKNOWN_FORM:
-            raise
-        return library.nvmlDeviceGetMemoryInfo(handle)
-
-
-def _utilization(library: Any, handle: Any) -> int:  # noqa: ANN401
-    return int(library.nvmlDeviceGetUtilizationRates(handle).gpu)
-
-
-def _processes(library: Any, handle: Any) -> int:  # noqa: ANN401
-    """Count compute processes. Whose they are a container is not told."""
-    return len(_either(library, _PROCESSES_NOW, _PROCESSES_BEFORE_R510)(handle))
-
-
-def _ecc_errors(library: Any, handle: Any) -> int:  # noqa: ANN401
-    """Count uncorrected errors since the driver was loaded."""
-    return int(
-        library.nvmlDeviceGetTotalEccErrors(
-            handle, library.NVML_MEMORY_ERROR_TYPE_UNCORRECTED, library.NVML_VOLATILE_ECC
-        )
-    )
