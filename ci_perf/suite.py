@@ -215,11 +215,13 @@ def describe(path: Path) -> str:
 def _check(suite_file: SuiteFile, folder: Path, path: Path) -> None:
     """Check what the types cannot: names of metrics, protocol settings and workload files."""
     available = _find_workloads(folder)
-    for where, table in _limit_tables(suite_file):
-        own = {metric.name for metric in metrics.find_own(table)}
-        _check_keys(table.keys() - own, _LIMITED, f"{path}: {where}.limits", "metric")
-    for where, settings in _protocol_tables(suite_file):
-        _check_keys(settings, _PROTOCOL_KEYS, f"{path}: {where}.protocol", "setting")
+    for where, part in _list_parts(suite_file):
+        own = {metric.name for metric in metrics.find_own(part.limits)}
+        _check_keys(part.limits.keys() - own, _LIMITED, f"{path}: {where}.limits", "metric")
+        _check_keys(part.protocol, _PROTOCOL_KEYS, f"{path}: {where}.protocol", "setting")
+        if isinstance(part, Entry):
+            _check_matrix(part, f"{path}: {where}.matrix")
+            _check_world_size(part, f"{path}: {where}")
     _check_keys(suite_file.environment.hard, _SOFT_FACTS, f"{path}: $.environment.hard", "fact")
     _check_image(suite_file.container.image, f"{path}: $.container.image")
     for name, spec in suite_file.suites.items():
@@ -236,6 +238,9 @@ def _check(suite_file: SuiteFile, folder: Path, path: Path) -> None:
             where = f"{path}: $.suites.{name}.commands[{index}].reads"
             known = [READS_TEXT, *hooks.find_formats()]
             _check_keys(filter(None, [command.reads.partition(":")[0]]), known, where, "format")
+        for index, tests in enumerate(spec.pytest):
+            where = f"{path}: $.suites.{name}.pytest[{index}].protocol"
+            _check_keys(tests.protocol, _PROTOCOL_KEYS, where, "setting")
         for index, entry in enumerate(spec.workloads):
             if entry.workload not in available:
                 hint = codec.did_you_mean(entry.workload, available)
@@ -243,9 +248,6 @@ def _check(suite_file: SuiteFile, folder: Path, path: Path) -> None:
                     f"{path}: $.suites.{name}.workloads[{index}].workload: expected a file "
                     f"{folder / entry.workload}.py, found none; {hint}"
                 )
-    for where, entry in _entries(suite_file):
-        _check_matrix(entry, f"{path}: {where}.matrix")
-        _check_world_size(entry, f"{path}: {where}")
 
 
 def _check_image(image: str, where: str) -> None:
@@ -283,8 +285,11 @@ def _check_world_size(entry: Entry, where: str) -> None:
             )
 
 
-def _entries(suite_file: SuiteFile) -> Iterator[tuple[str, Entry]]:
+def _list_parts(suite_file: SuiteFile) -> Iterator[tuple[str, SuiteFile | SuiteSpec | Entry]]:
+    """Yield what may have limits and a protocol, with its place in the file."""
+    yield "$", suite_file
     for name, spec in suite_file.suites.items():
+        yield f"$.suites.{name}", spec
         for place, entry, _ in _entries_of_suite(spec, Path()):
             yield f"$.suites.{name}.{place}", entry
 
@@ -295,21 +300,6 @@ def _entries_of_suite(spec: SuiteSpec, folder: Path) -> Iterator[tuple[str, Entr
         yield f"workloads[{index}]", entry, folder / f"{entry.workload}.py"
     for index, command in enumerate(spec.commands):
         yield f"commands[{index}]", command.to_entry(), _COMMAND_FILE
-
-
-def _limit_tables(suite_file: SuiteFile) -> Iterator[tuple[str, dict[str, LimitEntry]]]:
-    yield "$", suite_file.limits
-    yield from ((f"$.suites.{name}", spec.limits) for name, spec in suite_file.suites.items())
-    yield from ((where, entry.limits) for where, entry in _entries(suite_file))
-
-
-def _protocol_tables(suite_file: SuiteFile) -> Iterator[tuple[str, dict[str, Scalar]]]:
-    yield "$", suite_file.protocol
-    yield from ((f"$.suites.{name}", spec.protocol) for name, spec in suite_file.suites.items())
-    yield from ((where, entry.protocol) for where, entry in _entries(suite_file))
-    for name, spec in suite_file.suites.items():
-        for index, tests in enumerate(spec.pytest):
-            yield f"$.suites.{name}.pytest[{index}]", tests.protocol
 
 
 def _check_different(values: tuple[Scalar, ...], where: str) -> None:
@@ -352,7 +342,8 @@ def _expand(
         where = f"{folder / 'suite.toml'}: $.suites.{suite}.{place}"
         merged = {**suite_file.protocol, **spec.protocol, **entry.protocol, **override}
         protocol = codec.convert(merged, Protocol, name=f"{where}.protocol")
-        for point in _points(entry.matrix):
+        for values in itertools.product(*entry.matrix.values()):
+            point = dict(zip(entry.matrix, values, strict=True))
             identity = _identity(entry, point)
             if identity in seen:
                 raise InvalidFileError(
@@ -405,12 +396,6 @@ def _plan_tests(
             collects=(*entry.paths, *(word for pair in chosen if pair[1] for word in pair)),
             own_statistic="statistic" in own,
         )
-
-
-def _points(matrix: Mapping[str, tuple[Scalar, ...]]) -> Iterator[dict[str, Scalar]]:
-    """Every combination of the matrix; one empty point where there is no matrix."""
-    for values in itertools.product(*matrix.values()):
-        yield dict(zip(matrix, values, strict=True))
 
 
 def _identity(entry: Entry, point: Mapping[str, Scalar]) -> str:

@@ -106,7 +106,9 @@ def prepare(
             f"--reason: expected at most {MAX_REASON_CHARS} characters, found {len(reason)}"
         )
     chosen = _choose_workloads(run, tuple(workloads))
-    rows = _by_workload(comparison)
+    rows: dict[str, list[Row]] = {}
+    for row in comparison.rows:
+        rows.setdefault(row.workload, []).append(row)
     _refuse_invalid(run)
     _refuse_future(run, now())
     _refuse_failed(run, tuple(workloads))
@@ -159,13 +161,6 @@ def _choose_workloads(run: Run, names: tuple[str, ...]) -> list[Measured]:
             hint = codec.did_you_mean(name, known)
             raise UsageError(f"run {run.id} has no workload {name!r}; {hint}")
     return [workload for workload in run.measured if is_selected(workload.workload, names)]
-
-
-def _by_workload(comparison: Comparison) -> dict[str, list[Row]]:
-    rows: dict[str, list[Row]] = {}
-    for row in comparison.rows:
-        rows.setdefault(row.workload, []).append(row)
-    return rows
 
 
 def _refuse_invalid(run: Run) -> None:

@@ -133,15 +133,19 @@ def read_everything(root: Path, suite: str = "*") -> tuple[Baseline, ...]:
 def write(root: Path, baseline: Baseline) -> Path:
     """Write one baseline whole or not at all; return its path."""
     file = path(root, baseline.machine, baseline.suite, baseline.workload)
-    files.make_folder(file.parent)
     write_anywhere(file, baseline)
     return file
 
 
 def write_anywhere(file: Path, baseline: Baseline) -> None:
     """Write one baseline to a path that git chose."""
-    text = render(baseline)
-    codec.decode(text, Baseline, name=str(file))  # never write what could not be read again
+    _write_checked(file, render(baseline), Baseline)
+
+
+def _write_checked(file: Path, text: str, kind: type[msgspec.Struct]) -> None:
+    """Write a document whole or not at all, and never what could not be read again."""
+    codec.decode(text, kind, name=str(file))
+    files.make_folder(file.parent)
     files.write_text(file, text)
 
 
@@ -161,10 +165,7 @@ def read_calibration(root: Path, machine: Machine) -> Calibration | None:
 def write_calibration(root: Path, calibration: Calibration) -> Path:
     """Write a calibration whole or not at all; return its path."""
     file = root / machine_key(calibration.machine) / CALIBRATION
-    text = readable(calibration)
-    codec.decode(text, Calibration, name=str(file))  # never write what could not be read again
-    files.make_folder(file.parent)
-    files.write_text(file, text)
+    _write_checked(file, readable(calibration), Calibration)
     return file
 
 
@@ -221,7 +222,7 @@ def render(baseline: Baseline) -> str:
 
 
 def readable(document: msgspec.Struct) -> str:
-    """Render another document of a machine in the same form."""
+    """Render another document in the same form: a file of a record is on a line of its own."""
     return _render(msgspec.to_builtins(document), "") + "\n"
 
 
@@ -354,14 +355,6 @@ def program_of_newest_session(
     return program if read(file).sessions[-1].run == program.run else None
 
 
-def render_program(program: Program) -> str:
-    """Write for people and git: a file of the repository, or a folder, on a line of its own."""
-    return readable(program)
-
-
 def write_program(file: Path, program: Program) -> None:
     """Write one record whole or not at all."""
-    text = render_program(program)
-    codec.decode(text, Program, name=str(file))  # never write what could not be read again
-    files.make_folder(file.parent)
-    files.write_text(file, text)
+    _write_checked(file, readable(program), Program)

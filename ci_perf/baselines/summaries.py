@@ -9,7 +9,7 @@ from ci_perf.baselines import layout
 from ci_perf.errors import InvalidFileError
 from ci_perf.judging import metric_values
 from ci_perf.model import metrics
-from ci_perf.model.baseline import Baseline, RecordedSession
+from ci_perf.model.baseline import Baseline
 from ci_perf.model.environment import Machine, is_same
 from ci_perf.model.gate_change import BaselineEdit
 from ci_perf.model.run import Source
@@ -64,7 +64,8 @@ def _with_accepted(before: Baseline, head: Path, names: Collection[str]) -> Base
 
 
 def _side(root: Path, committed: Sequence[Baseline], machine: Machine, suite: str) -> Summary:
-    latest = _latest(committed)
+    sessions = [session for baseline in committed for session in baseline.sessions]
+    latest = max(sessions, key=lambda session: session.recorded_at, default=None)
     return Summary(
         label=str(layout.folder(root, committed[0].machine if committed else machine, suite)),
         source=latest.source if latest else Source(commit="none", branch="none", dirty=False),
@@ -150,12 +151,6 @@ def edit(path: str, before: Baseline | None, after: Baseline | None) -> Baseline
         accepted=_find_accepted(before, after) if after else (),
         reason=newest.reason if newest and is_added else "",
     )
-
-
-def _latest(baselines: Sequence[Baseline]) -> RecordedSession | None:
-    """Return the session that was recorded last, over all workloads."""
-    sessions = [session for baseline in baselines for session in baseline.sessions]
-    return max(sessions, key=lambda session: session.recorded_at, default=None)
 
 
 def _read(file: Path) -> Baseline | None:

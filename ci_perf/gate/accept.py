@@ -136,7 +136,7 @@ def _list_written_files(acceptance: Acceptance) -> Iterator[tuple[Path, str]]:
         return
     yield acceptance.path, layout.render(acceptance.baseline)
     if acceptance.program is not None:
-        yield layout.program_file(acceptance.path), layout.render_program(acceptance.program)
+        yield layout.program_file(acceptance.path), layout.readable(acceptance.program)
 
 
 def _patch_of(path: Path, text: str, top: Path) -> str:

@@ -113,7 +113,7 @@ def read_knobs() -> dict[str, Scalar]:
     """
     values: dict[str, Scalar] = {
         name: value[:_VALUE_CHARS]
-        for name in (*_VARIABLES, *filter(_is_of_nccl, os.environ))
+        for name in (*_VARIABLES, *(each for each in os.environ if each.startswith("NCCL_")))
         if (value := os.environ.get(name))
     }
     values["cpus"] = _spell_cpus(os.sched_getaffinity(0))
@@ -124,11 +124,6 @@ def read_knobs() -> dict[str, Scalar]:
     if torch := sys.modules.get("torch"):
         values |= _read_torch_knobs(torch)
     return dict(sorted(values.items()))
-
-
-def _is_of_nccl(variable: str) -> bool:
-    """Whether it chooses the protocols, channels and links of NCCL."""
-    return variable.startswith("NCCL_")
 
 
 def _read_torch_knobs(torch: Any) -> dict[str, Scalar]:  # noqa: ANN401  the module

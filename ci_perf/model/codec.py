@@ -180,8 +180,9 @@ def _known(
     kind: type[msgspec.Struct], steps: list[Step] | None, where: re.Match[str] | None
 ) -> list[str]:
     """Return what may stand where the error lies; empty where that cannot be told."""
-    is_key = where is not None and where["key"]
-    return [] if steps is None or is_key else _choices(kind, steps)
+    if steps is None or (where is not None and where["key"]):
+        return []
+    return [word for node in _types_at(kind, steps) for word in _words(node)]
 
 
 def _suggest_words(word: str, known: list[str]) -> str:
@@ -274,11 +275,6 @@ def _spell_path(steps: list[Step]) -> str:
 
 
 # --- which words may stand in a place, where these are few
-
-
-def _choices(kind: type[msgspec.Struct], steps: Sequence[Step]) -> list[str]:
-    """Return the words that a document of `kind` may have at `steps`; empty where any may stand."""
-    return [word for node in _types_at(kind, steps) for word in _words(node)]
 
 
 def _keys(kind: type[msgspec.Struct], steps: Sequence[Step]) -> list[str]:

@@ -92,7 +92,7 @@ def run(
     runs it within `end_orphans`: with two children at once, only the cookie tells whose an
     orphan is.
     """
-    scope = end_orphans() if slot is None else contextlib.nullcontext(_none)
+    scope = end_orphans() if slot is None else contextlib.nullcontext(set[int])
     with scope as orphans, _Tail() as tail:
         child: Child = (
             command()
@@ -116,7 +116,9 @@ def run(
             if not in_time:
                 _dump_stacks(child)
         finally:
-            _end(child, lambda: {*_find_carrying(cookie), *orphans()})
+            _end(
+                child, lambda: {*processes.find_carrying(cookie.variable, cookie.value), *orphans()}
+            )
     return Ended(code=child.returncode or 0, timed_out=not in_time, tail=tail.text())
 
 
@@ -231,10 +233,6 @@ def _kill(left: Callable[[], set[int]]) -> None:
         time.sleep(0.01)
 
 
-def _find_carrying(cookie: Cookie) -> set[int]:
-    return set(processes.find_carrying(cookie.variable, cookie.value))
-
-
 def _orphans(bystanders: Sequence[ProcessEntry]) -> set[int]:
     """Return the adopted processes and their descendants.
 
@@ -245,7 +243,3 @@ def _orphans(bystanders: Sequence[ProcessEntry]) -> set[int]:
     sessions = {os.getsid(0), *(p.session for p in bystanders)}
     adopted = processes.below(os.getpid(), but=pids)
     return {p.pid for p in adopted if p.session not in sessions}
-
-
-def _none() -> set[int]:
-    return set()

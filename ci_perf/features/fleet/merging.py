@@ -31,6 +31,8 @@ from ci_perf.model.summary import Summary
 from ci_perf.model.validity import Reason, validity_of
 
 _NODE_CHARS = 12
+# Why a node launched no more pairs: of several reasons, the first one.
+_WORST_FIRST = ("interrupted", "budget", "decided")
 
 
 class _Part(typing.Protocol):
@@ -305,13 +307,7 @@ def _merge_interleaved(plan: WorkPlan, shards: Sequence[ShardRun]) -> Interleave
         suspects=min(LARGEST, sum(how.suspects for how in parts)),
         budget_s=_total_s(how.budget_s for how in parts),
         spent_s=_total_s(how.spent_s for how in parts),
-        stopped=(
-            "interrupted"
-            if "interrupted" in stopped
-            else "budget"
-            if "budget" in stopped
-            else "decided"
-        ),
+        stopped=next(each for each in _WORST_FIRST if each in stopped),
         pairs=min(LARGEST, sum(how.pairs for how in parts)),
         notes=tuple(dict.fromkeys(note for how in parts for note in how.notes)),
         accepted={name: names for how in parts for name, names in how.accepted.items()},
