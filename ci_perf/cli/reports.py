@@ -8,6 +8,7 @@ from typing import TypeVar
 from ci_perf.cli import console
 from ci_perf.errors import UsageError
 from ci_perf.model import codec
+from ci_perf.model.base import Struct
 from ci_perf.model.comparison import Comparison
 from ci_perf.report.tables import Page
 from ci_perf.system import files
@@ -53,9 +54,17 @@ def emit_comparison(comparison: Comparison, form: str | None, target: Path | Non
         console.say(f"{headline}\nreport: {target}\nexit code: {comparison.exit_code}")
 
 
-def emit_page(page: Page, form: str | None, target: Path | None) -> None:
-    """Write a page of tables: into a file as Markdown, as a report is, unless it was asked for."""
-    emit(PAGE_FORMS, page, form or ("terminal" if target is None else "markdown"), target)
+def emit_page(
+    page: Page, form: str | None, target: Path | None, *, document: Struct | None = None
+) -> None:
+    """Write a page of tables: into a file as Markdown, as a report is, unless it was asked for.
+
+    Where it shows a `document`, that may be asked for, too: as JSON.
+    """
+    forms = dict(PAGE_FORMS)
+    if document is not None:
+        forms["json"] = lambda _page: codec.encode(document)
+    emit(forms, page, form or ("terminal" if target is None else "markdown"), target)
 
 
 def _comparison_as_markdown(comparison: Comparison) -> str:

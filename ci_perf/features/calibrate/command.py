@@ -10,7 +10,6 @@ from ci_perf.errors import ExitCode
 from ci_perf.features.calibrate import calibrate, calibration_report
 from ci_perf.features.calibrate.calibration import FEWEST_PROCESSES
 from ci_perf.gate.options import MeasureOptions
-from ci_perf.model import codec
 from ci_perf.system import files
 
 
@@ -53,16 +52,11 @@ def calibrate_command(
     reports.check_target(report, inputs=[output])
     calibration, is_whole = calibrate.calibrate(
         MeasureOptions(
-            root=files.current_folder(),
-            output=output,
-            processes=processes,
-            **measuring,
+            root=files.current_folder(), output=output, processes=processes, **measuring
         ),
         notify=console.say,
         listener=measure_options.open_listener(),
     )
-    if format == "json":
-        console.emit(codec.encode(calibration), output=report)
-    else:
-        reports.emit_page(calibration_report.page(calibration), format, report)
+    page = calibration_report.page(calibration)
+    reports.emit_page(page, format, report, document=calibration)
     return ExitCode.OK if is_whole else ExitCode.NO_ANSWER

@@ -7,7 +7,6 @@ import click
 
 import ci_perf
 from ci_perf.cli import console, measure_options, options, reports
-from ci_perf.model import codec
 
 
 @click.command("explain")
@@ -51,9 +50,7 @@ def explain_command(
         notify=console.say,
         listener=measure_options.open_listener(),
     )
-    if format == "json":
-        console.emit(codec.encode(explained), output=output)
-        return
     from ci_perf.features.explain import page
 
-    reports.emit_page(page.build_page(explained, operators=operators), format, output)
+    built = page.build_page(explained, operators=operators)
+    reports.emit_page(built, format, output, document=explained)

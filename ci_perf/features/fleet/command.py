@@ -28,6 +28,10 @@ _MOST_JOBS = 256
 _PLAN = click.argument("plan", type=_FILE, metavar="PLAN.json")
 
 
+def _split_list(_context: click.Context, _parameter: click.Parameter, text: str) -> tuple[str, ...]:
+    return tuple(filter(None, (part.strip() for part in text.split(","))))
+
+
 @click.group("fleet")
 def fleet_command() -> None:
     """Measure a suite on several machines: plan, run, merge."""
@@ -69,13 +73,11 @@ def plan_command(
     *,
     names: tuple[str, ...],
     units: int,
-    machine_class: tuple[str, ...],
-    against: str | None,
-    suite: str,
     workloads: Path,
     baselines: Path,
     matrix_output: Path | None,
     output: Path | None,
+    **others: Any,  # noqa: ANN401  the keywords of `ci_perf.plan`
 ) -> None:
     """Divide a suite among several nodes, by the times of its launches.
 
@@ -85,15 +87,7 @@ def plan_command(
     kept = (workloads / "suite.toml", baselines)
     files.check_apart("--output", output, matrix_output, *kept)
     files.check_apart("--matrix-output", matrix_output, *kept)
-    planned = ci_perf.plan(
-        names,
-        units=units,
-        suite=suite,
-        workloads=workloads,
-        baselines=baselines,
-        machine_class=machine_class,
-        against=against,
-    )
+    planned = ci_perf.plan(names, units=units, workloads=workloads, baselines=baselines, **others)
     for unit in planned.units:
         where = f" on {unit.machine_class}" if unit.machine_class else ""
         count = render_count(len(unit.workloads), "workload")
@@ -163,6 +157,7 @@ def _matrix(planned: WorkPlan) -> str:
     "--devices",
     metavar="LIST",
     default="",
+    callback=_split_list,
     help="With --engine local: CUDA devices (0,1,2,3). Each measures one unit at a time.",
 )
 @click.option(
@@ -172,18 +167,7 @@ def _matrix(planned: WorkPlan) -> str:
     metavar="PATH",
     help="The Python of the nodes. It must have ci_perf and torch.",
 )
-def run_fleet_command(
-    *,
-    plan: Path,
-    run_options: tuple[str, ...],
-    engine: FleetEngineName,
-    output: Path,
-    machine_class: str | None,
-    engine_options: tuple[str, ...],
-    at_once: int | None,
-    devices: str,
-    python: str,
-) -> int:
+def run_fleet_command(**options_given: Any) -> int:  # noqa: ANN401  the fields of FleetOptions
     """Measure every unit of a plan that has no valid run yet, by an engine.
 
     Each unit is `ci-perf fleet measure` in its own folder below DIR. The engine queues, places,
@@ -193,22 +177,9 @@ def run_fleet_command(
     Exit codes: 0 all workloads were measured, 3 a unit or a workload failed, 130 interrupted. Then
     `ci-perf fleet merge` joins the runs.
     """
-    is_whole = fleet.run(
-        FleetOptions(
-            root=files.current_folder(),
-            plan=plan,
-            engine=engine,
-            output=output,
-            machine_class=machine_class,
-            at_once=at_once,
-            devices=tuple(filter(None, (part.strip() for part in devices.split(",")))),
-            engine_options=engine_options,
-            python=python,
-            run_options=run_options,
-        ),
-        notify=console.say,
-    )
-    console.say(f"next: ci-perf fleet merge {plan} {output} -o run.json")
+    asked = FleetOptions(root=files.current_folder(), **options_given)
+    is_whole = fleet.run(asked, notify=console.say)
+    console.say(f"next: ci-perf fleet merge {asked.plan} {asked.output} -o run.json")
     return ExitCode.OK if is_whole else ExitCode.NO_ANSWER
 
 

@@ -1,5 +1,6 @@
 """The command for the history of a branch: `history`."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,12 @@ from ci_perf.features.history.branch_history import BranchHistory
 from ci_perf.model import codec
 from ci_perf.system import files
 
-_FORMS = ("html", "json", "csv", "terminal")
+_HTML = "html"
+_FORMS: dict[str, Callable[[BranchHistory], str]] = {
+    "json": codec.encode,
+    "csv": lambda history: history_frame.from_history(history).to_csv(),
+    "terminal": lambda history: reports.PAGE_FORMS["terminal"](report.page(history)),
+}
 
 
 @click.command("history")
@@ -29,7 +35,7 @@ _FORMS = ("html", "json", "csv", "terminal")
 )
 @click.option(
     "--format",
-    type=click.Choice(_FORMS),
+    type=click.Choice([_HTML, *_FORMS]),
     help="By default terminal, and html with -o.",
 )
 @click.option(
@@ -82,8 +88,8 @@ def history_command(
     if measure is not None:
         return _measure(measure, measuring, format, output, every=every, force=force)
     baselines = measuring["baselines"]
-    form = format or ("html" if output else "terminal")
-    if form != "html":
+    form = format or (_HTML if output else "terminal")
+    if form != _HTML:
         reports.check_target(output, inputs=[baselines])
     elif output is None:
         raise UsageError("--format html writes several files: name a folder with -o")
@@ -98,20 +104,11 @@ def history_command(
         machines=[name for name in machines.split(",") if name],
         notify=console.say,
     ).document
-    if form == "html" and output is not None:
+    if form == _HTML and output is not None:
         console.say(f"page: {history.write(read, output)}")
     else:
-        _emit(read, form, output)
+        reports.emit(_FORMS, read, form, output)
     return ExitCode.OK
-
-
-def _emit(history: BranchHistory, form: str, output: Path | None) -> None:
-    if form == "terminal":
-        reports.emit_page(report.page(history), form, output)
-    elif form == "json":
-        console.emit(codec.encode(history), output=output)
-    else:
-        console.emit(history_frame.from_history(history).to_csv(), output=output)
 
 
 def _measure(
@@ -134,10 +131,7 @@ def _measure(
         notify=console.say,
         listener=measure_options.open_listener,
     )
-    if form == "json":
-        console.emit(codec.encode(backfilled), output=output)
-    else:
-        reports.emit_page(backfill_report.page(backfilled), form, output)
+    reports.emit_page(backfill_report.page(backfilled), form, output, document=backfilled)
     if backfilled.is_interrupted:
         return ExitCode.INTERRUPTED
     failed = any(each.outcome == "failed" for each in backfilled.commits)
