@@ -46,8 +46,8 @@ class FeatureSource:
 
     ``open`` names a context manager: called with the root of the repository, the words, the
     options of the measurement, ``setup`` (the command that makes a side ready) and ``notify``, it
-    provides these options with a suite of `OUTSIDE_SUITES`. ``plan`` names a function that yields
-    the workloads of a table `[[suites.X.NAME]]` in a checkout, where there are such tables.
+    provides these options with a suite of `OUTSIDE_SUITES`. ``plan`` names a function that returns
+    what a table `[[suites.X.NAME]]` collects in a checkout, where there are such tables.
     """
 
     metavar: str

@@ -1,8 +1,10 @@
 """Make the tests of a plan workloads: what that takes runs code of a checkout."""
 
+import contextlib
 import dataclasses
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -11,9 +13,24 @@ from ci_perf import hooks
 from ci_perf.api_types import Notify
 from ci_perf.errors import CiPerfError, UsageError
 from ci_perf.launch import Interrupted, never
-from ci_perf.model.suite import Plan, PlannedWorkload, is_selected
+from ci_perf.model.suite import Plan, PlannedWorkload, find_node, is_selected
 from ci_perf.suite import check_selection
 from ci_perf.worktree import Checkout
+
+# What one command line surely takes.
+_MOST_NODES = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Collected:
+    """Tests of a checkout: a workload for each, and by node id why the others are none."""
+
+    workloads: tuple[PlannedWorkload, ...]
+    left_out: dict[str, str]
+
+
+class NothingMeasuredError(UsageError):
+    """Tests were collected, and none of them measures something."""
 
 
 def refuse_tests(plan: Plan) -> None:
@@ -37,55 +54,87 @@ def collect_plan(
     if not plan.tests:
         return plan
     whole = {workload.id: workload for workload in plan.workloads}
-    collect = functools.partial(_plan_tests, runs=runs, notify=notify, interrupted=interrupted)
-    for workload in collect(plan, root):
-        if workload.id in whole:
-            raise UsageError(
-                f"suite {plan.suite!r}: expected a new id, found {workload.id!r} again: two "
-                "entries collect it"
-            )
-        whole[workload.id] = workload
-    check_selection(plan.selection, list(whole), plan.suite)
-    selected = tuple(each for each in whole.values() if is_selected(each.id, plan.selection))
-    return msgspec.structs.replace(plan, workloads=selected, tests=())
-
-
-def _plan_tests(
-    plan: Plan, root: Path, *, runs: bool, notify: Notify, interrupted: Interrupted
-) -> Iterator[PlannedWorkload]:
+    left_out: dict[str, str] = {}
     for tests in plan.tests:
         source = hooks.find_sources().get(tests.id)
         if source is None:
             raise UsageError(f"suite {plan.suite!r}: this installation reads no {tests.id}")
-        yield from hooks.load(source.plan)(
+        found: Collected = hooks.load(source.plan)(
             tests, plan, root, runs=runs, notify=notify, interrupted=interrupted
         )
+        for workload in found.workloads:
+            if workload.id in whole:
+                raise UsageError(
+                    f"suite {plan.suite!r}: expected a new id, found {workload.id!r} again: two "
+                    "entries collect it"
+                )
+            whole[workload.id] = workload
+        left_out |= found.left_out
+    check_selection(plan.selection, list(whole), plan.suite)
+    selected = tuple(each for each in whole.values() if is_selected(each.id, plan.selection))
+    return msgspec.structs.replace(plan, workloads=selected, tests=(), left_out=left_out)
 
 
 def collect_base(
     base: Checkout, head: Plan, notify: Notify, interrupted: Interrupted = never
 ) -> Checkout:
-    """Return a base with a workload for each of its tests; it is told which the `head` lacks."""
+    """Return a base with a workload for each of its tests, and with those that the head lacks.
+
+    These are run once: one that the base does not measure either is not lost.
+    """
     if base.plan is None or not base.plan.tests or base.trouble:
         return base
+    whole = msgspec.structs.replace(base.plan, selection=())
+    collect = functools.partial(collect_plan, root=base.root, interrupted=interrupted)
     try:
-        plan = collect_plan(
-            msgspec.structs.replace(base.plan, selection=()),
-            base.root,
-            runs=False,
-            notify=notify,
-            interrupted=interrupted,
-        )
+        plan = collect(whole, runs=False, notify=notify)
     except CiPerfError as error:
         first = str(error).partition("\n")[0]
-        plan = msgspec.structs.replace(base.plan, tests=())
         note = f"the base has no tests: {first}"
-    else:
-        names = {workload.id for workload in head.workloads}
-        deleted = [each.id for each in plan.workloads if is_selected(each.id, head.selection)]
-        deleted = [name for name in deleted if name not in names]
-        note = f"in the base, and not measured in the head: {', '.join(deleted)}"
-        note = note if deleted else ""
-    if note:
         notify(f"note: {note}")
-    return dataclasses.replace(base, plan=plan, notes=(*base.notes, *[note] * bool(note)))
+        plan = msgspec.structs.replace(base.plan, tests=())
+        return dataclasses.replace(base, plan=plan, notes=(*base.notes, note))
+    lost = _find_lost(plan, head)
+    measured = set(lost)
+    if lost:
+        nodes = msgspec.structs.replace(whole.tests[0], collects=tuple(lost))
+        tests = (nodes,) if len(lost) <= _MOST_NODES else whole.tests
+        alone = msgspec.structs.replace(whole, workloads=(), tests=tests)
+        with contextlib.suppress(UsageError):  # pytest itself fails: each may be lost
+            measured = _find_measured(collect, alone)
+    unmeasured = {
+        name: head.left_out.get(node) or head.left_out.get(_find_file(node), "")
+        for node, name in lost.items()
+        if node in measured
+    }
+    return dataclasses.replace(base, plan=plan, unmeasured=unmeasured)
+
+
+def _find_measured(collect: Callable[..., Plan], plan: Plan) -> set[str]:
+    """Run the tests of a plan once; return the nodes of those that measure something."""
+    try:
+        once = collect(plan, runs=True, notify=lambda _: None)
+    except NothingMeasuredError:
+        return set()
+    return {_node(workload) for workload in once.workloads}
+
+
+def _find_lost(base: Plan, head: Plan) -> dict[str, str]:
+    """Return the ids, by node id, of what was asked for and the head does not measure.
+
+    Nobody knows the tests of a file that one side cannot import: the other side's stand for it.
+    """
+    nodes = {_node(workload) for workload in head.workloads}
+    known = nodes | {_find_file(node) for node in nodes}
+    asked = [each for each in base.workloads if is_selected(each.id, head.selection)]
+    names = {_node(workload): workload.id for workload in asked}
+    lost = names.keys() - known - {""}
+    return {node: names[node] for node in sorted(lost) if _find_file(node) not in nodes}
+
+
+def _node(workload: PlannedWorkload) -> str:
+    return find_node(workload.launch, workload.parameters)
+
+
+def _find_file(node: str) -> str:
+    return node.partition("::")[0]

@@ -190,12 +190,14 @@ def with_baselines(
     comparison = _compare_sides(by.history, summarise.run(run, label=label), by.rules.of(fail_on))
     if by.base is None:
         return comparison
+    head = FolderTree(folders.root)
     return own_gate.note(
         comparison,
         base=by.base,
-        head=FolderTree(folders.root),
+        head=head,
         folder=folders.of_suite(run.suite),
         edits=by.edits,
+        test_files=own_gate.find_changed(own_gate.list_test_files(run), by.base, head),
     )
 
 

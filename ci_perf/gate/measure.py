@@ -94,7 +94,7 @@ def measure_plan(
         base = here.base
         base_root = base.root if base else None
         state = dataclasses.replace(read_state(root, base_root), commit=commit)
-        if plan.tests:
+        if plan.tests or (base and base.plan and base.plan.tests):
             come = here.interrupts.have_come
             with here.held():
                 plan = collecting.collect_plan(

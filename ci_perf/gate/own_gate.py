@@ -1,7 +1,7 @@
 """What a pull request changes about its own gate: suite.toml of two commits, read and never run."""
 
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Iterable, Sequence
+from pathlib import Path, PurePosixPath
 
 import msgspec
 
@@ -11,7 +11,12 @@ from ci_perf.judging import gate_changes
 from ci_perf.judging.policy import limits_on
 from ci_perf.model.comparison import Code, Comparison
 from ci_perf.model.gate_change import BaselineEdit
-from ci_perf.program.trees import Tree
+from ci_perf.model.run import Run
+from ci_perf.model.suite import find_node
+from ci_perf.program.trees import IncomparableError, Tree, join_path
+
+# No test lies deeper; the path of one that a stranger has invented may be endless.
+_MOST_FOLDERS = 50
 
 
 def note(
@@ -21,12 +26,13 @@ def note(
     head: Tree,
     folder: Path | None,
     edits: Sequence[BaselineEdit],
+    test_files: Sequence[str] = (),
 ) -> Comparison:
     """Return the comparison with what the head changes about the suite in `folder`.
 
     A new workload of which the head adds the first baseline is accepted. Without a `folder`, the
-    suite is no commit's. Raises InvalidFileError: a suite.toml that cannot be
-    read; and IncomparableError.
+    suite is no commit's. `test_files` are what tests have of their own, and differ. Raises
+    InvalidFileError: a suite.toml that cannot be read; and IncomparableError.
     """
     defaults = limits_on(comparison.head.machine)
     plans = [
@@ -41,7 +47,15 @@ def note(
         for tree, plan in zip((base, head), plans, strict=True)
     )
     own = [name for name in old.keys() & new.keys() if old[name] != new[name]]
-    changes = gate_changes.find(*plans, rows=comparison.rows, edits=edits, own_files=own)
+    how = comparison.interleaved
+    changes = gate_changes.find(
+        *plans,
+        rows=comparison.rows,
+        edits=edits,
+        own_files=own,
+        test_files=test_files,
+        unmeasured=how.unmeasured if how else {},
+    )
     machine = comparison.head.machine
     place = layout.folder(Path(), machine, comparison.suite) if machine else Path()
     added = {edit.path for edit in edits if not edit.before}
@@ -52,3 +66,24 @@ def note(
         for row in comparison.rows
     )
     return msgspec.structs.replace(comparison, rows=rows, gate_changes=changes)
+
+
+def list_test_files(run: Run) -> set[str]:
+    """Return the files of the tests of a run, and each conftest.py that may be above one."""
+    measured = [find_node(each.launch, each.parameters) for each in run.measured]
+    failed = [find_node(each.launch, each.parameters) for each in run.failed]
+    files = {node.partition("::")[0] for node in (*measured, *failed) if node}
+    above = (PurePosixPath(file).parents[-_MOST_FOLDERS:] for file in files)
+    return files.union(str(folder / "conftest.py") for folders in above for folder in folders)
+
+
+def find_changed(names: Iterable[str], base: Tree, head: Tree, *, prefix: str = "") -> list[str]:
+    """Return which files differ; `prefix` is their folder. What is in a submodule always does."""
+    return sorted(name for name in names if _is_different(join_path(prefix, name), base, head))
+
+
+def _is_different(path: str, base: Tree, head: Tree) -> bool:
+    try:
+        return base.blob(path) != head.blob(path)
+    except IncomparableError:
+        return True

@@ -1,6 +1,7 @@
 """Two plans of a suite in, and what the head changes about its own gate out. No limit is judged."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 import msgspec
 
@@ -27,12 +28,15 @@ def find(
     rows: Sequence[Row] = (),
     edits: Sequence[BaselineEdit] = (),
     own_files: Collection[str] = (),
+    test_files: Collection[str] = (),
+    unmeasured: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[GateChange, ...]:
     """Return what the head loosens, removes or replaces, the most serious first.
 
     Both plans are of the whole suite, made in the same way; `None` is a side without this suite: a
     base without one has no gate yet. `edits` are of the baselines of this suite. `own_files` names
-    workloads of which the file differs, in addition to those of which `rows` say so.
+    workloads of which the file differs, in addition to those of which `rows` say so; `test_files`
+    are files of tests that differ. `unmeasured` are tests that the head lost, with the reasons.
     """
     limits = base.limits if base else None
     judged = [row for row in rows if isinstance(row, Change)]
@@ -51,6 +55,11 @@ def find(
             if row.metric in _WORK and row.base > 0 and row.head <= _LESS_WORK * row.base
         ),
         *(GateChange(kind=GateKind.OWN_FILE, workload=name) for name in own.union(own_files)),
+        *(GateChange(kind=GateKind.OWN_FILE, name=file) for file in test_files),
+        *(
+            GateChange(kind=GateKind.REMOVED, workload=name, reason=why)
+            for name, why in unmeasured.items()
+        ),
         *(_compare_suites(base, head) if base else ()),
     ]
     return tuple(sorted(changes, key=lambda each: (_ORDER.index(each.kind), each.workload)))
@@ -66,6 +75,7 @@ def _compare_suites(base: Plan, head: Plan | None) -> Iterator[GateChange]:
     if STRICTEST_FIRST.index(base.fail_on) < STRICTEST_FIRST.index(head.fail_on):
         yield GateChange(kind=GateKind.FAIL_ON, before=base.fail_on, after=head.fail_on)
     yield from _different("", _describe_suite_settings(base), _describe_suite_settings(head))
+    yield from _compare_tests(base, head)
     known = {workload.id: workload for workload in head.workloads}
     added = known.keys() - {workload.id for workload in base.workloads}
     for before in base.workloads:
@@ -79,6 +89,23 @@ def _compare_suites(base: Plan, head: Plan | None) -> Iterator[GateChange]:
             yield GateChange(kind=GateKind.RENAMED, workload=name, after=other[0])
         else:
             yield GateChange(kind=GateKind.REMOVED, workload=name)
+
+
+def _compare_tests(base: Plan, head: Plan) -> Iterator[GateChange]:
+    """Compare the tables that collect tests; of the head, one with the same words is the same."""
+    if base.tests and head.tests:
+        yield from _compare_limits("", base.limits.default, head.limits.default)
+    new = [table for table in head.tests if table not in base.tests]
+    for before in (table for table in base.tests if table not in head.tests):
+        name = " ".join((before.id, *before.collects))
+        if not new:
+            yield GateChange(kind=GateKind.REMOVED, workload=name[:_MAX_CHARS])
+            continue
+        after = next((table for table in new if table.collects == before.collects), new[0])
+        new.remove(after)
+        yield from _different(
+            before.id, _describe_workload_settings(before), _describe_workload_settings(after)
+        )
 
 
 def _is_alike(base: PlannedWorkload, head: PlannedWorkload) -> bool:
@@ -111,14 +138,14 @@ def _describe_suite_settings(plan: Plan) -> dict[str, str]:
 
 
 def _describe_workload_settings(workload: PlannedWorkload) -> dict[str, str]:
-    top = {"launch": workload.launch}
+    top = {"launch": workload.launch, "inputs": workload.inputs, "collects": workload.collects}
     return _settings({"": top, "parameters": workload.parameters, "protocol": workload.protocol})
 
 
 def _settings(tables: Mapping[str, object]) -> dict[str, str]:
     """Spell the settings of tables as TOML does: text in quotes, so that "1" is not 1."""
     return {
-        f"{table}.{name}".lstrip("."): msgspec.json.encode(value).decode()[:_MAX_CHARS]
+        f"{table}.{name}".lstrip("."): msgspec.json.encode(value).decode()
         for table, settings in tables.items()
         for name, value in msgspec.to_builtins(settings).items()
     }
@@ -131,7 +158,8 @@ def _different(
     for name in sorted(base.keys() | head.keys()):
         old, new = base.get(name, ""), head.get(name, "")
         if old != new:
-            yield GateChange(kind=kind, workload=workload, name=name, before=old, after=new)
+            before, after = old[:_MAX_CHARS], new[:_MAX_CHARS]
+            yield GateChange(kind=kind, workload=workload, name=name, before=before, after=after)
 
 
 # --- what else judges, and what is judged

@@ -27,10 +27,11 @@ class GateKind(Enum):
 class GateChange(Struct, frozen=True, kw_only=True):
     """One change of the gate; names and texts are foreign.
 
-    ``workload`` is empty where the whole suite is meant. ``name`` is that of a metric, or of a
-    setting by its place in suite.toml: "protocol.seed". ``before`` and ``after`` are limits, values
-    in the metric's unit, or texts: a setting as TOML spells it, or the new name of a workload.
-    ``reason`` is that of the session by which a baseline accepts a regression.
+    ``workload`` is empty where the whole suite is meant, or a file of tests. ``name`` is that of a
+    metric, of such a file, or of a setting by its place in suite.toml: "protocol.seed". ``before``
+    and ``after`` are limits, values in the metric's unit, or texts: a setting as TOML spells it, or
+    the new name of a workload. ``reason`` is that of the session by which a baseline accepts a
+    regression, or why a test is skipped.
     """
 
     kind: GateKind

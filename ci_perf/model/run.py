@@ -152,6 +152,8 @@ class Interleaved(Struct, frozen=True, kw_only=True):
     same. ``incomparable`` says, by workload, why the base was not launched:
     its own suite.toml makes other work of it, or cannot launch it. ``expected`` are the workloads
     that the base has: selected ones of its own suite, and of its tests those of the head.
+    ``unmeasured`` says why the head does not measure a test that the base measures, "" where pytest
+    no longer finds it.
     """
 
     ref: Text
@@ -166,6 +168,7 @@ class Interleaved(Struct, frozen=True, kw_only=True):
     dependencies: tuple[RelativePath, ...] = ()
     incomparable: dict[Name, Text] = {}
     expected: tuple[Name, ...] = ()
+    unmeasured: dict[Name, Text] = {}
 
 
 class Checks(Struct, frozen=True, kw_only=True):

@@ -507,7 +507,8 @@ class Plan(Struct, frozen=True, kw_only=True):
     """What one session will measure. ``selection`` is empty when the whole suite is meant.
 
     ``commands`` says that the suite has some, selected or not: they may use any GPU. ``tests`` are
-    to be collected once the checkout is ready: a workload for each of them.
+    to be collected once the checkout is ready: a workload for each of them. ``left_out`` says by
+    node id why a test that was collected is none.
     """
 
     suite: SuiteName
@@ -524,6 +525,12 @@ class Plan(Struct, frozen=True, kw_only=True):
     workloads: tuple[PlannedWorkload, ...]
     commands: bool = False
     tests: tuple[PlannedWorkload, ...] = ()
+    left_out: dict[str, str] = {}
+
+
+def find_node(launch: Launch, parameters: Mapping[str, Scalar]) -> str:
+    """Return the node id of a workload that is a test of pytest; empty for any other workload."""
+    return str(parameters.get("node", "")) if launch == "fork" else ""
 
 
 def is_selected(workload: str, selection: tuple[str, ...]) -> bool:

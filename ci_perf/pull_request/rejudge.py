@@ -129,7 +129,7 @@ def _judge_artifact(
     comparison = _judge_run(run, options, label)
     comparison, notes = trust.limit_answer(comparison, measured, run, record, refused=refused)
     own, edits, unread = _judge_by_own_baselines(measured, run, options, changed, label)
-    comparison, unknown = _add_gate_changes(measured, comparison, options, edits)
+    comparison, unknown = _add_gate_changes(measured, run, comparison, options, edits)
     return dataclasses.replace(
         reports.make_report(comparison, label),
         artifact=artifact,
@@ -148,6 +148,7 @@ def _read_record(measured: MeasuredPull, key: str, machine: str) -> CheckRecord 
 
 def _add_gate_changes(
     measured: MeasuredPull,
+    run: Run,
     comparison: Comparison,
     options: JudgeOptions,
     edits: Sequence[BaselineEdit],
@@ -158,9 +159,17 @@ def _add_gate_changes(
     folder = None if comparison.suite.startswith(suite.BUILTIN) else Path(inside)
     try:
         head = GithubTree(measured.client, measured.pull.head.sha)
-        return own_gate.note(comparison, base=base, head=head, folder=folder, edits=edits), ()
+        how, files = run.interleaved, own_gate.list_test_files(run)
+        # Tests are those of the commit that was launched: the branch may have changed since.
+        start = GithubTree(measured.client, how.source.commit) if how and files else base
+        prefix = baseline_changes.find_in_repository(Path()).as_posix().removeprefix(".")
+        tests = own_gate.find_changed(files, start, head, prefix=prefix)
+        noted = own_gate.note(
+            comparison, base=base, head=head, folder=folder, edits=edits, test_files=tests
+        )
     except CiPerfError as error:
         return comparison, (say("not_reported", reason=Sentence(f"changes of the gate: {error}")),)
+    return noted, ()
 
 
 def _judge_by_own_baselines(

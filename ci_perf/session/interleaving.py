@@ -150,6 +150,7 @@ class Interleaving:
             dependencies=self._against.checkout.dependencies,
             incomparable=self._incomparable,
             expected=_list_expected(self._against.checkout.plan, self._runner.plan),
+            unmeasured=self._against.checkout.unmeasured,
         )
 
     def paired(self) -> tuple[Paired, ...]:

@@ -7,7 +7,7 @@ Submodules are provided from those of the head. Nothing is fetched, no file of G
 import contextlib
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
@@ -170,6 +170,7 @@ class Checkout:
     from the other's. ``dependencies`` are the files that `list_dependencies` names; the next
     two are what `sources` tells. ``plan`` is what its own suite.toml makes of the suite, and
     ``trouble`` why that cannot launch it; without either, it is launched as the head is.
+    ``unmeasured`` says why the head does not measure a test that this side measures.
     """
 
     root: Path
@@ -183,6 +184,7 @@ class Checkout:
     native_source: str = ""
     plan: Plan | None = None
     trouble: str = ""
+    unmeasured: dict[str, str] = field(default_factory=dict)
 
     def find_task(self, task: Task) -> Task | None:
         """Return a task of the head as one of the base; `None` where it has no such workload."""

@@ -11,6 +11,7 @@ import msgspec
 from ci_perf.errors import UsageError
 from ci_perf.features.pytest_benchmarks.collected import CollectedTest, collect_tests, name_tests
 from ci_perf.features.pytest_benchmarks.words import drop_missing_paths, list_paths
+from ci_perf.gate.collecting import Collected, NothingMeasuredError
 from ci_perf.gate.outside_suite import open_outside_suite, quote
 from ci_perf.launch import Interrupted
 from ci_perf.model.base import Scalar
@@ -59,11 +60,11 @@ def plan_tests(
     runs: bool,
     notify: Callable[[str], object],
     interrupted: Interrupted,
-) -> Iterator[PlannedWorkload]:
-    """Yield a workload for each benchmark that `tests` collects in the checkout at `root`.
+) -> Collected:
+    """Return a workload for each benchmark that `tests` collects in the checkout at `root`.
 
     Each is run once before where it `runs`; `notify` is then told which are left out. Raises
-    UsageError: a library is missing, a path is outside of the root, or there is no benchmark.
+    NothingMeasuredError, and UsageError: a library is missing, or a path is outside of the root.
     """
     missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
     if missing:
@@ -76,22 +77,29 @@ def plan_tests(
     collected = collect_tests(root, plan.python_path, words, interrupted=interrupted, runs=runs)
     benchmarks = [test for test in collected if test.outcome not in _LEFT_OUT]
     if not benchmarks:
-        raise UsageError(
+        raise NothingMeasuredError(
             f"pytest: expected a test with the fixture or the marker `benchmark` in "
             f"{' '.join(words)}, found {'; '.join(_list_left_out(collected))}"
         )
     for line in _list_left_out(collected) if runs else ():
         notify(f"note: {line}")
     names = name_tests([test.node for test in benchmarks], paths)
-    for test in benchmarks:
-        fails: dict[str, Scalar] = {"fails": test.reason} if test.outcome == "failed" else {}
-        yield msgspec.structs.replace(
-            tests,
-            id=names[test.node],
-            file=str(_WORKLOAD),
-            description="a test of pytest",
-            parameters={"node": test.node, **fails},
-        )
+    left = (test for test in collected if runs and test.outcome in _LEFT_OUT)
+    return Collected(
+        workloads=tuple(_plan_test(tests, test, names[test.node]) for test in benchmarks),
+        left_out={test.node: test.reason or _LEFT_OUT[test.outcome] for test in left},
+    )
+
+
+def _plan_test(tests: PlannedWorkload, test: CollectedTest, name: str) -> PlannedWorkload:
+    fails: dict[str, Scalar] = {"fails": test.reason} if test.outcome == "failed" else {}
+    return msgspec.structs.replace(
+        tests,
+        id=name,
+        file=str(_WORKLOAD),
+        description="a test of pytest",
+        parameters={"node": test.node, **fails},
+    )
 
 
 def _spell_below(root: Path, path: str) -> str:

@@ -49,6 +49,24 @@ def test_pairs_of_a_commit_of_the_base_branch_count(second):
     assert LEFT_ALONE not in second.body
 
 
+def test_changed_tests_are_named_by_the_commits_and_lost_ones_by_the_run(second):
+    """The base branch may have moved on since: what it changes is not the pull request's."""
+    base = {**committed(second.folder / "seed", steady()), "bench/test_x.py": b"work"}
+    second.opened(base=base, files={"bench/conftest.py": "wrap()"})
+    (second.folder / "bench/test_x.py").write_text("more work")
+    run = of_head(a_measured("mlp", *STEADY, parameters={"node": "bench/test_x.py::a"}))
+    run = msgspec.structs.replace(
+        run, measured=tuple(msgspec.structs.replace(each, launch="fork") for each in run.measured)
+    )
+    how = msgspec.structs.replace(
+        paired(1.0)["interleaved"], unmeasured={"test_x.b": "Skipped: flaky"}
+    )
+    second.measured(msgspec.structs.replace(run, interleaved=how)).report()
+
+    assert "- workload removed: `test_x.b`, because: `Skipped: flaky`" in second.body
+    assert "different work): `bench/conftest.py`\n" in second.body
+
+
 def test_a_run_cannot_say_that_a_change_was_accepted(second):
     """The baselines of the base branch say what was; a run could name every metric."""
     second.opened(fork=True)

@@ -5,6 +5,7 @@ import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from ci_perf import suite
@@ -202,3 +203,60 @@ def test_the_same_commit_changes_nothing(main):
     noted = own_gate.note(comparison, base=tree, head=tree, folder=Path("workloads"), edits=())
 
     assert noted == comparison
+
+
+def a_tested_run(*nodes):
+    """A run of these tests of pytest, and of a workload with a parameter of the same name."""
+    tests = [
+        msgspec.structs.replace(
+            a_measured(f"test{number}", STEP_S, parameters={"node": node}), launch="fork"
+        )
+        for number, node in enumerate(nodes)
+    ]
+    return a_run(*tests, a_measured("w1", STEP_S, parameters={"node": "w1.py"}))
+
+
+def test_a_test_has_its_file_and_each_conftest_above():
+    assert own_gate.list_test_files(a_tested_run("b/test_x.py::test_a[1/2]")) == {
+        *("b/test_x.py", "b/conftest.py", "conftest.py"),
+    }
+    assert own_gate.list_test_files(a_run(a_measured("w1", STEP_S))) == set()
+
+
+@pytest.mark.parametrize(
+    ("files", "named"),
+    [
+        ({}, []),
+        ({"b/test_x.py": "less"}, ["b/test_x.py"]),
+        ({"b/conftest.py": "added"}, ["b/conftest.py"]),
+        ({"conftest.py": "added"}, ["conftest.py"]),
+        ({"conftest.py": "added", "c/conftest.py": "elsewhere"}, ["conftest.py"]),
+        ({"shared/real.py": "less"}, ["b/test_link.py"]),
+        ({"b/helpers.py": "any code"}, []),
+    ],
+)
+def test_a_changed_file_of_a_test_is_named(tmp_path, files, named):
+    git = repositories.init(tmp_path / "project")
+    for name in ("b/test_x.py", "shared/real.py"):
+        (git.root / name).parent.mkdir()
+        (git.root / name).write_text("work")
+    (git.root / "b/test_link.py").symlink_to("../shared/real.py")
+    git.commit()
+    for name, text in files.items():
+        (git.root / name).parent.mkdir(exist_ok=True)
+        (git.root / name).write_text(text)
+    tests = own_gate.list_test_files(a_tested_run("b/test_x.py::a", "b/test_link.py::a"))
+
+    found = own_gate.find_changed(tests, GitTree(git.root, "main"), FolderTree(git.root))
+
+    assert found == named
+
+
+@pytest.mark.parametrize("node", ["/etc/passwd", "../../etc/passwd", "\0", "x/" * 500_000])
+def test_a_node_that_a_stranger_invents_does_no_harm(tmp_path, node):
+    tree = FolderTree(tmp_path)
+
+    files = own_gate.list_test_files(a_tested_run(node))
+
+    assert len(files) <= 51
+    assert "conftest.py" not in own_gate.find_changed(files, tree, tree)

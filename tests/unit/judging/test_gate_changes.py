@@ -115,6 +115,78 @@ def test_other_parameters_and_another_protocol_are_named_by_setting():
     ]
 
 
+def a_table(*words, **more):
+    return a_planned("pytest", file="pytest", launch="fork", collects=words, **more)
+
+
+def with_tables(*tables, plan=BASE):
+    return msgspec.structs.replace(plan, tests=tables)
+
+
+BENCH, SLOW = a_table("bench"), a_table("slow", "-m", "slow")
+
+
+@pytest.mark.parametrize(
+    ("tables", "named"),
+    [
+        ((BENCH, SLOW), []),
+        ((SLOW, BENCH, a_table("more")), []),
+        ((BENCH,), [("REMOVED", "pytest slow -m slow", "", "", "")]),
+        (
+            (a_table("bench", "-k", "not test_a"), SLOW),
+            [("SETTING", "pytest", "collects", '["bench"]', '["bench","-k","not test_a"]')],
+        ),
+        (
+            (SLOW, a_table("bench", inputs=("data/*",), protocol=Protocol(timed_min_s=0.1))),
+            [
+                ("SETTING", "pytest", "inputs", "[]", '["data/*"]'),
+                ("SETTING", "pytest", "protocol.timed_min_s", "0.5", "0.1"),
+            ],
+        ),
+        # Split in two, its order changed: each word of the base is there or named.
+        (
+            (a_table("bench/a"), a_table("bench/b"), SLOW),
+            [("SETTING", "pytest", "collects", '["bench"]', '["bench/a"]')],
+        ),
+        (
+            (),
+            [("REMOVED", name, "", "", "") for name in ("pytest bench", "pytest slow -m slow")],
+        ),
+    ],
+)
+def test_tables_of_tests_are_compared_by_what_they_collect(tables, named):
+    changes = find(with_tables(BENCH, SLOW), with_tables(*tables))
+
+    assert [
+        (each.kind.name, each.workload, each.name, each.before, each.after) for each in changes
+    ] == named
+
+
+def test_limits_of_tests_are_compared_once():
+    base, head = (with_tables(BENCH, plan=a_plan(limit=limit)) for limit in (0.05, 9.0))
+
+    assert [(each.kind.name, each.workload, each.name) for each in find(base, head)] == [
+        ("LIMIT", "", "step_time_s")
+    ]
+
+
+def test_other_inputs_are_named():
+    head = a_plan(a_planned("w1", inputs=("data/*.json",)), "w2", limit=0.05)
+
+    assert said(head) == [("SETTING", "w1", "inputs", "[]", '["data/*.json"]')]
+
+
+def test_lost_tests_and_their_files_are_named():
+    lost = {"test_a": "Skipped: flaky"}
+
+    changes = find(None, None, test_files=["conftest.py"], unmeasured=lost)
+
+    assert changes == (
+        GateChange(kind=GateKind.REMOVED, workload="test_a", reason="Skipped: flaky"),
+        GateChange(kind=GateKind.OWN_FILE, name="conftest.py"),
+    )
+
+
 @pytest.mark.parametrize(
     ("settings", "named"),
     [
@@ -134,6 +206,14 @@ def test_the_longest_setting_still_fits_into_the_document():
     (change,) = find(BASE, head)
 
     assert msgspec.json.decode(msgspec.json.encode(change), type=GateChange) == change
+
+
+def test_a_long_setting_that_differs_in_its_end_is_named():
+    base, head = (
+        msgspec.structs.replace(BASE, setup=Setup(command="x" * 1000 + end)) for end in "ab"
+    )
+
+    assert [each.name for each in find(base, head)] == ["setup.command"]
 
 
 def test_a_loss_that_a_baseline_brings_along_is_named_with_its_reason():

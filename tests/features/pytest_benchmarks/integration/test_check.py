@@ -180,7 +180,7 @@ def test_a_test_that_one_side_lacks_is_new_or_named(slower):
     row = rows["test_pace.test_added", ""]
     assert row["verdict"] == "new"
     assert "found no such test" in row["note"]
-    assert "in the base, and not measured in the head: test_old.test_old" in done.err
+    assert "workload removed: `test_old.test_old`" in done.out
 
 
 def test_launches_of_tests_are_forked_and_no_record_covers_them(slower):

@@ -1,0 +1,127 @@
+"""Which tests of the base the head does not measure, found by pytest in both checkouts."""
+
+import pytest
+
+from ci_perf import suite
+from ci_perf.gate import collecting
+from ci_perf.model.run import Source
+from ci_perf.worktree import Checkout
+
+TABLE = '[[suites.smoke.pytest]]\npaths = ["bench"]\n'
+COMMAND = '[[suites.smoke.commands]]\nname = "nap"\ncommand = "true"\n'
+TEST_A = "def test_a(benchmark):\n    benchmark(abs, -1)\n"
+TESTS = f"""
+import pytest
+{TEST_A}
+@pytest.mark.parametrize("n", [1, 2])
+def test_b(benchmark, n):
+    benchmark(abs, n)
+
+@pytest.mark.skip(reason="on both sides")
+def test_never(benchmark):
+    benchmark(abs, -1)
+"""
+FILE, CONFTEST, INI, TOML = (
+    *("bench/test_x.py", "bench/conftest.py", "pytest.ini", "workloads/suite.toml"),
+)
+DESELECT = "def pytest_collection_modifyitems(items):\n    items[:] = items[1:]\n"
+SAME = {FILE: TESTS, TOML: TABLE, "bench/test_y.py": TEST_A}
+BROKEN = "import nowhere_to_be_found"
+
+
+def written(root, files):
+    """Write files, "" for none; return the plan of the suite."""
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        if text:
+            (root / name).write_text(text)
+    return suite.plan(root / "workloads", "smoke", root=root)
+
+
+def collected(tmp_path, base, head):
+    """Collect the tests of both sides; return that of the base, and what was said."""
+    said = []
+    plans = [
+        written(tmp_path / side, {**SAME, **files})
+        for side, files in (("base", base), ("head", head))
+    ]
+    after = collecting.collect_plan(plans[1], tmp_path / "head", runs=True, notify=said.append)
+    checkout = Checkout(
+        root=tmp_path / "base",
+        top=tmp_path / "base",
+        head_top=tmp_path / "head",
+        source=Source(commit="b" * 40, branch="main", dirty=False),
+        ref="main",
+        notes=(),
+        plan=plans[0],
+    )
+    return collecting.collect_base(checkout, after, said.append)
+
+
+def in_place_of(old, new):
+    return {FILE: TESTS.replace(old, new)}
+
+
+@pytest.mark.parametrize(
+    ("head", "lost"),
+    [
+        ({}, {}),
+        (in_place_of(TEST_A, ""), {"test_x.test_a": ""}),
+        (in_place_of("[1, 2]", "[1, 3]"), {"test_x.test_b.2": ""}),
+        (
+            in_place_of(TEST_A, f"@pytest.mark.skip(reason='flaky')\n{TEST_A}"),
+            {"test_x.test_a": "Skipped: flaky"},
+        ),
+        (
+            in_place_of("    benchmark(abs, -1)\n\n@", "    pass\n@"),
+            {"test_x.test_a": "without a benchmark"},
+        ),
+        ({CONFTEST: DESELECT}, {"test_x.test_a": ""}),
+        (
+            {INI: "[pytest]\naddopts = --deselect bench/test_x.py::test_a\n"},
+            {"test_x.test_a": ""},
+        ),
+        ({TOML: TABLE + 'keyword = "not test_a"'}, {"test_x.test_a": "", "test_y.test_a": ""}),
+        (
+            {FILE: "", "bench/test_z.py": TESTS},
+            dict.fromkeys(("test_x.test_a", "test_x.test_b.1", "test_x.test_b.2"), ""),
+        ),
+        (
+            {FILE: "import pytest\npytest.skip('not here', allow_module_level=True)"},
+            dict.fromkeys(
+                ("test_x.test_a", "test_x.test_b.1", "test_x.test_b.2"), "Skipped: not here"
+            ),
+        ),
+        # Other names of the same tests, and a file whose failure has a row of its own.
+        ({TOML: TABLE.replace("bench", ".")}, {}),
+        ({TOML: "".join(TABLE.replace("bench", f"bench/test_{n}.py") for n in "xy")}, {}),
+        ({FILE: BROKEN}, {}),
+    ],
+)
+def test_what_the_head_no_longer_measures_is_lost(tmp_path, head, lost):
+    assert collected(tmp_path, {}, head).unmeasured == lost
+
+
+def test_without_tables_the_head_has_lost_all_tests(tmp_path):
+    head = {TOML: '[suites.smoke]\ndevice = "cpu"\n' + COMMAND}
+
+    assert set(collected(tmp_path, {}, head).unmeasured) == {
+        *("test_x.test_a", "test_x.test_b.1", "test_x.test_b.2", "test_y.test_a"),
+    }
+
+
+def test_a_file_that_the_base_cannot_import_is_lost_only_where_the_head_lacks_it(tmp_path):
+    base = {"bench/test_y.py": BROKEN}
+
+    assert collected(tmp_path / "there", base, {}).unmeasured == {}
+    gone = collected(tmp_path / "gone", base, {"bench/test_y.py": ""})
+    assert gone.unmeasured == {"test_y": ""}
+
+
+def test_a_base_in_which_pytest_fails_loses_nothing_and_says_so(tmp_path):
+    base = {CONFTEST: "def pytest_sessionstart(): raise RuntimeError('not so')"}
+
+    found = collected(tmp_path, base, {})
+
+    assert found.unmeasured == {}
+    assert found.notes[0].startswith("the base has no tests: pytest: expected tests in bench")
