@@ -64,3 +64,7 @@ class BusyError(CiPerfError):
 
 class EngineError(CiPerfError):
     """The engine is not there, or refuses: the machine is to blame, and never a change."""
+
+
+# What no commit is to blame for: it would stop every other one as well.
+OF_MACHINE = (BusyError, EngineError, CannotWriteError)

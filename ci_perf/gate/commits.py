@@ -13,7 +13,7 @@ from pathlib import Path
 from ci_perf import session, suite
 from ci_perf.api_types import Notify
 from ci_perf.baselines import layout
-from ci_perf.errors import BusyError, CannotWriteError, CiPerfError, EngineError, UsageError
+from ci_perf.errors import CiPerfError, UsageError
 from ci_perf.gate import commit_suite
 from ci_perf.gate.commit_suite import folder_below
 from ci_perf.gate.options import MeasureOptions
@@ -31,8 +31,6 @@ from ci_perf.worktree import Checkout, merge_base
 from ci_perf.worktree.merge_base import Start
 
 _SHOWN = 12
-# What is no matter of a commit, and would stop every other one as well.
-OF_MACHINE = (BusyError, EngineError, CannotWriteError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

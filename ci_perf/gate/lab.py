@@ -11,7 +11,7 @@ import msgspec
 from ci_perf import hooks, session, worktree
 from ci_perf import suite as suites
 from ci_perf.api_types import Notify
-from ci_perf.errors import CiPerfError, UsageError
+from ci_perf.errors import OF_MACHINE, CiPerfError, UsageError
 from ci_perf.gate import commit_suite, runners
 from ci_perf.gate.options import MeasureOptions
 from ci_perf.launch import local, side_paths
@@ -185,7 +185,7 @@ def _set_up(
 ) -> Checkout | None:
     """Have each side's own command make it ready; a base that cannot be has its trouble.
 
-    Raises CiPerfError of the head, KeyboardInterrupt.
+    Raises CiPerfError of the head or the machine, KeyboardInterrupt.
     """
     _set_up_side(plan, launcher, Path(plan.root), "head", ending, notify)
     if checkout is None:
@@ -196,6 +196,8 @@ def _set_up(
     try:
         if checkout.plan and checkout.root not in ready:
             _set_up_side(checkout.plan, launcher, checkout.root, "base", ending, notify)
+    except OF_MACHINE:
+        raise
     except CiPerfError as error:
         notify(f"note: {error}\n{error.output}".rstrip())
         trouble = str(error)[:MAX_ERROR_CHARS]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ci_perf import session, worktree
 from ci_perf.api_types import Notify
-from ci_perf.errors import CiPerfError
+from ci_perf.errors import OF_MACHINE, CiPerfError
 from ci_perf.gate import commits, lab, measure, run_summary, runners
 from ci_perf.gate.options import MeasureOptions
 from ci_perf.judging import compare, summarise
@@ -135,7 +135,7 @@ class BisectSessions:
             else:
                 with worktree.commit_of(self._options.root, against) as base:
                     run = self.run(commit, base, judge)
-        except commits.OF_MACHINE:
+        except OF_MACHINE:
             raise
         except CiPerfError as error:
             return Measurement(failure=str(error), output=error.output)

@@ -12,11 +12,11 @@ from typing import Any
 
 from ci_perf import worktree
 from ci_perf.api_types import Location, Notify, say_nothing
-from ci_perf.errors import CiPerfError, UsageError
+from ci_perf.errors import OF_MACHINE, CiPerfError, UsageError
 from ci_perf.features.history.backfill_baselines import LineBaselines
 from ci_perf.features.history.backfilled import Backfill, BackfilledCommit, BackfillOutcome
 from ci_perf.gate import arguments, lab, measure
-from ci_perf.gate.commits import OF_MACHINE, CommitLine, CommitPrograms, between, options_of
+from ci_perf.gate.commits import CommitLine, CommitPrograms, between, options_of
 from ci_perf.gate.options import MeasureOptions
 from ci_perf.model.run import Run, Tool
 from ci_perf.model.suite import is_selected

@@ -1,16 +1,22 @@
 """Lines of commits in real repositories."""
 
+import contextlib
+import dataclasses
 import re
 
 import pytest
 
 from ci_perf import worktree
-from ci_perf.errors import InvalidFileError, UsageError
+from ci_perf.errors import EngineError, InvalidFileError, UsageError
 from ci_perf.gate import commits, lab
 from ci_perf.gate.commits import CommitPrograms
 from ci_perf.gate.options import MeasureOptions
 from ci_perf.judging import policy
+from ci_perf.launch import local
+from ci_perf.launch.local import LocalLauncher
+from ci_perf.model.suite import Setup
 from ci_perf.session import Listener
+from ci_perf.system.signals import Interrupts
 from tests import repositories
 from tests.plans import a_plan, a_planned
 from tests.projects import Project
@@ -120,3 +126,29 @@ def test_variables_lead_into_the_commit_that_is_measured(tmp_path, monkeypatch):
 
     code = git.ask("show", "main:code.py")
     assert said.tail.split() == [code, str(checkout.root)]
+
+
+class _Refusing(LocalLauncher):
+    """Launches no setup of the base: its engine refuses."""
+
+    def shell(self, command, *, variables, **more):
+        if "base" in variables.values():
+            raise EngineError("docker: expected a running daemon, found none")
+        return super().shell(command, variables=variables, **more)
+
+
+def test_a_machine_that_refuses_the_setup_of_a_base_is_no_trouble_of_the_base(
+    tmp_path, monkeypatch
+):
+    git = repositories.forked(tmp_path / "app")
+    plan = a_plan("w", root=str(git.root), setup=Setup(command="true", timeout_s=60))
+    refusing = _Refusing(git.root)
+    monkeypatch.setattr(local, "launcher", lambda *_: contextlib.nullcontext(refusing))
+
+    with worktree.commit_of(git.root, "main", has_setup=True) as base:
+        of_base = dataclasses.replace(base, plan=plan)
+        opened = lab.open_with_base(
+            of_base, plan, MeasureOptions(root=git.root), Interrupts(), print, Listener()
+        )
+        with pytest.raises(EngineError, match="expected a running daemon"), opened:
+            pass
