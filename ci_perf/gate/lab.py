@@ -28,15 +28,19 @@ from ci_perf.worktree import Checkout, run_setup
 
 @contextlib.contextmanager
 def open(  # noqa: A001  read as `lab.open`
-    plan: Plan, options: MeasureOptions, notify: Notify, listener: Listener
+    plan: Plan,
+    options: MeasureOptions,
+    notify: Notify,
+    listener: Listener,
+    interrupts: Interrupts | None = None,
 ) -> Iterator[Lab]:
     """Provide an open session, beside the base that options ask for.
 
-    Raises CiPerfError of the head or the machine, and KeyboardInterrupt. Within, signals are noted:
-    the caller asks for them.
+    Raises CiPerfError of the head or the machine, and KeyboardInterrupt. Within, signals are noted,
+    as `interrupts` of a caller who notes them already: the caller asks for them.
     """
     with contextlib.ExitStack() as stack:
-        interrupts, base = stack.enter_context(signals.note_signals()), None
+        interrupts, base = interrupts or stack.enter_context(signals.note_signals()), None
         if options.against is not None:
             has_setup = bool(plan.setup.command)
             checkout = worktree.base_of(Path(plan.root), options.against, has_setup=has_setup)
@@ -82,13 +86,12 @@ def open_with_base(
             listener.ended()
 
 
-def describe_machine(plan: Plan, options: MeasureOptions, notify: Notify) -> MachineDescription:
+def describe_machine(
+    plan: Plan, options: MeasureOptions, interrupts: Interrupts, notify: Notify
+) -> MachineDescription:
     """Describe the machine for those who launch nothing on it. Raises as `open` does."""
     identity = session.new_identity()
-    with (
-        signals.note_signals() as interrupts,
-        _launcher(None, plan, options, identity, interrupts, notify) as launcher,
-    ):
+    with _launcher(None, plan, options, identity, interrupts, notify) as launcher:
         return _describe(plan, launcher, options, interrupts)
 
 

@@ -23,6 +23,7 @@ from ci_perf.program.tree_sources import FolderTree
 from ci_perf.same_program.records import BaseSide, RecordCache, Records
 from ci_perf.session import Listener
 from ci_perf.system import files
+from ci_perf.system.signals import Interrupts
 from ci_perf.worktree import Checkout
 from ci_perf.worktree.checkout_state import CheckoutState, describe_move, read_state
 
@@ -80,17 +81,19 @@ def measure_plan(
     baselines: Path | None,
     notify: Notify,
     listener: Listener,
+    interrupts: Interrupts | None = None,
 ) -> Run:
     """Measure a plan that options have made, and write the run, interrupted or not.
 
-    A calibration below `baselines` completes the plan. Raises as `measure` does.
+    A calibration below `baselines` completes the plan. `interrupts` are those of a caller who notes
+    signals already. Raises as `measure` does.
     """
     if options.output is not None:
         files.check_target(options.output)
     root = Path(plan.root)
     commit = read_state(root, None).commit
     # An interrupt ends the measuring in its own way; one that comes later finds the run written.
-    with lab.open(plan, options, notify, listener) as here:
+    with lab.open(plan, options, notify, listener, interrupts) as here:
         base = here.base
         base_root = base.root if base else None
         state = dataclasses.replace(read_state(root, base_root), commit=commit)

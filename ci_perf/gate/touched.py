@@ -11,6 +11,7 @@ from ci_perf.gate.options import MeasureOptions
 from ci_perf.model.program import SameProgram, Touched, TouchedWorkloads
 from ci_perf.program.tree_sources import FolderTree, GitTree
 from ci_perf.same_program.records import BaseSide, RecordCache, Records
+from ci_perf.system import signals
 from ci_perf.worktree import merge_base, sources
 
 
@@ -22,7 +23,8 @@ def find_touched(options: MeasureOptions, *, notify: Notify) -> TouchedWorkloads
     """
     plan = measure.plan(options)
     start = merge_base.find(Path(plan.root), options.against or "HEAD")
-    machine = lab.describe_machine(plan, options, notify)
+    with signals.note_signals() as interrupts:
+        machine = lab.describe_machine(plan, options, interrupts, notify)
     prefix = start.inside.as_posix().removeprefix(".")
     base = GitTree(start.top, start.commit, prefix=prefix)
     folder = commit_suite.folder_below(Path(plan.root), plan.suite, options.workloads)

@@ -37,11 +37,11 @@ class RunSessions:
         self._notify = notify
         self._listener = listener
 
-    def describe(self, own: MeasureOptions) -> MachineDescription:
+    def describe(self, own: MeasureOptions, ending: Interrupts) -> MachineDescription:
         """Describe the machine, as a commit would be launched. Raises CiPerfError."""
-        return lab.describe_machine(measure.plan(own), own, self._notify)
+        return lab.describe_machine(measure.plan(own), own, ending, self._notify)
 
-    def measure(self, own: MeasureOptions) -> Run:
+    def measure(self, own: MeasureOptions, ending: Interrupts) -> Run:
         """Measure a commit. Raises CiPerfError and KeyboardInterrupt."""
         return measure.measure_plan(
             measure.plan(own),
@@ -49,6 +49,7 @@ class RunSessions:
             baselines=own.baselines,
             notify=self._notify,
             listener=self._listener(),
+            interrupts=ending,
         )
 
 
@@ -144,7 +145,7 @@ class _Backfilling:
     def _measure(self, ending: Interrupts) -> None:
         """Measure every n-th commit, with the last one. Raises KeyboardInterrupt."""
         positions = sorted(range(len(self.line.commits) - 1, 0, -self.every))
-        machine = self._machine(positions)
+        machine = self._machine(positions, ending)
         baselines = LineBaselines(
             options=self.measuring,
             line=self.line,
@@ -160,9 +161,9 @@ class _Backfilling:
             elif left <= 0:
                 self._note(at, "left")
             else:
-                left -= self._commit(at, machine, baselines)
+                left -= self._commit(at, machine, baselines, ending)
 
-    def _machine(self, positions: Iterable[int]) -> MachineDescription:
+    def _machine(self, positions: Iterable[int], ending: Interrupts) -> MachineDescription:
         """Describe this machine, by the first commit that can be planned.
 
         Raises CiPerfError where none can.
@@ -171,7 +172,7 @@ class _Backfilling:
         for at in positions:
             try:
                 with self._checked_out(at) as own:
-                    return self.sessions.describe(own)
+                    return self.sessions.describe(own, ending)
             except OF_MACHINE:
                 raise
             except CiPerfError as error:
@@ -181,7 +182,9 @@ class _Backfilling:
 
     # --- one commit
 
-    def _commit(self, at: int, machine: MachineDescription, baselines: LineBaselines) -> bool:
+    def _commit(
+        self, at: int, machine: MachineDescription, baselines: LineBaselines, ending: Interrupts
+    ) -> bool:
         """Measure and accept a commit; return whether a session was added."""
         try:
             plan = self.programs.plan(at)
@@ -200,7 +203,7 @@ class _Backfilling:
             with self._checked_out(at) as whole:
                 left = tuple(name for name in names if name not in same)
                 own = dataclasses.replace(whole, select=left or whole.select)
-                run = self.sessions.measure(own)
+                run = self.sessions.measure(own, ending)
                 failed = baselines.add(run, own, at)
                 self._note(at, "failed" if failed else "measured", failed)
         except OF_MACHINE:

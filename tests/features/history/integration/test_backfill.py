@@ -1,9 +1,12 @@
 """`ci-perf history --measure` with launches: a history from nothing, which `history` then shows."""
 
 import json
+import signal
 
 import pytest
 
+from ci_perf.features.history import backfill
+from ci_perf.session import Listener
 from tests import repositories
 from tests.projects import FAST, NAP, NAP_SETTINGS, SLOW, Project
 
@@ -15,7 +18,9 @@ COMMITS = (
 )
 
 
-@pytest.mark.usefixtures("lone_git")
+pytestmark = pytest.mark.usefixtures("lone_git")
+
+
 def test_a_history_from_nothing(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     made = repositories.init(tmp_path / "project")
@@ -40,3 +45,29 @@ def test_a_history_from_nothing(tmp_path, monkeypatch):
     history = json.loads(project.run("history", "--format", "json").out)
     measured = [each["source"]["commit"] for each in history["workloads"][0]["sessions"]]
     assert measured == [made.ask("rev-parse", "c1"), made.ask("rev-parse", "c4")]
+
+
+class _EndedBySignal(Listener):
+    """A signal comes after the last launch of each session."""
+
+    def ended(self):
+        signal.raise_signal(signal.SIGTERM)
+
+
+def test_a_signal_after_the_last_launch_of_a_session_ends_it_once_that_is_kept(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    made = repositories.init(tmp_path / "project")
+    Project(made.root).workload("nap", NAP).suite(
+        "nap", settings=NAP_SETTINGS, extra='python_path = ["."]'
+    )
+    for product in (*COMMITS[:2], SLOW):
+        made.commit(product_py=product)
+
+    done = backfill.backfill(
+        "main~2..main", root=made.root, force=True, wait_s=0.0, listener=_EndedBySignal
+    )
+
+    assert [each.outcome for each in done.commits] == ["measured"]
+    assert done.is_interrupted
