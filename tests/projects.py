@@ -37,6 +37,17 @@ STEP = "def step():\n    sum(range(1000))\n"
 GOOD = f'"""A good one."""\nfrom ci_perf.workload import Workload\n{STEP}'
 BUILD = "def build(context):\n    return Workload(step=step)\n"
 
+# A daemon in a session of its own, and a step that never ends; a file has both ids.
+DAEMON = """
+import os, subprocess, time
+child = subprocess.Popen(["sleep", "611"], start_new_session=True)
+with open("daemon.new", "w") as note:
+    note.write(f"{os.getpid()} {child.pid}")
+os.rename("daemon.new", "daemon")
+def step():
+    time.sleep(600)
+"""
+
 # A step that takes as long as the product says: time that no busy machine makes shorter.
 NAP = '''
 """Sleeps as long as the product says."""

@@ -13,18 +13,7 @@ from ci_perf.model.run import Run
 from ci_perf.model.validity import Status
 from ci_perf.system import files
 from tests.processes import is_alive, run_python, wait_until
-from tests.projects import GOOD, Project
-
-# A daemon in a session of its own, and a step that never ends.
-DAEMON = """
-import os, subprocess, time
-child = subprocess.Popen(["sleep", "611"], start_new_session=True)
-with open("daemon.new", "w") as note:
-    note.write(f"{os.getpid()} {child.pid}")
-os.rename("daemon.new", "daemon")
-def step():
-    time.sleep(600)
-"""
+from tests.projects import DAEMON, GOOD, Project
 
 # Measures, and keeps the run: what comes after measuring must hear no signal either.
 KEEPER = """

@@ -10,18 +10,8 @@ from ci_perf.model.run import Run
 from ci_perf.system import files
 from tests.integration.actions.stage import ROOT
 from tests.processes import is_alive
-from tests.projects import SLOW
+from tests.projects import DAEMON, SLOW
 
-# Starts a daemon in a session of its own, notes both processes, and never ends its step.
-STUBBORN = """
-import os, subprocess, time
-child = subprocess.Popen(["sleep", "611"], start_new_session=True)
-with open("daemon.new", "w") as note:
-    note.write(f"{os.getpid()} {child.pid}")
-os.rename("daemon.new", "daemon")
-def step():
-    time.sleep(600)
-"""
 SUITE = """
 [[suites.smoke.workloads]]
 workload = "stubborn"
@@ -51,7 +41,7 @@ def add_a_stubborn_one(stage):
     nap = (folder / "nap.py").read_text()
     build = nap[nap.index("def build") :]
     head = '"""Never ends."""\nfrom ci_perf.workload import Workload\n'
-    (folder / "stubborn.py").write_text(head + STUBBORN + build)
+    (folder / "stubborn.py").write_text(head + DAEMON + build)
     with (folder / "suite.toml").open("a") as suite:
         suite.write(SUITE)
     stage.git.commit()

@@ -4,6 +4,7 @@ import json
 import uuid
 
 import msgspec
+import pytest
 
 from ci_perf.features.containers import launch
 from ci_perf.features.containers.launch import ContainerSide, Settings, images
@@ -12,6 +13,7 @@ from ci_perf.model.suite import PlannedWorkload
 from ci_perf.model.task import Task
 from tests.launches import QUICK, failure_of
 
+BOTH = pytest.mark.parametrize("which", ["docker", "podman"])
 # Room for Python and what a worker imports; little enough for many at once.
 SMALL = Container(shm_size="64m", tmp_size="64m", pids=512)
 # A container begins in seconds on a busy machine, and its time limit counts from there.

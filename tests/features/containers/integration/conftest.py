@@ -8,7 +8,7 @@ import os
 
 import pytest
 
-from tests.features.containers.helpers import engines, images, nvidia, registries, roots
+from tests.features.containers.helpers import benches, engines, images, nvidia, registries, roots
 
 # What a worker imports before any workload. With pip, as the images have that people use.
 _LIGHT = ("msgspec", "numpy", "nvidia-ml-py", "pip")
@@ -139,3 +139,15 @@ def podman_gpus(podman, _gpus):
     """The Gpus that `podman run --device nvidia.com/gpu=UUID` knows."""
     nvidia.specify(_gpus, engines.folder_of(podman).name)
     return _gpus
+
+
+@pytest.fixture
+def which():
+    """The engine, where a test does not name both."""
+    return "docker"
+
+
+@pytest.fixture
+def bench(request, which, tmp_path):
+    """A Bench in that engine."""
+    return benches.of(request, which, tmp_path)

@@ -12,7 +12,7 @@ from ci_perf.model.process import Phase
 from ci_perf.model.task import TaskFailure
 from ci_perf.system import child, processes
 from tests.features.containers.helpers import benches, images, keeper, roots
-from tests.features.containers.helpers.benches import SMALL, Bench
+from tests.features.containers.helpers.benches import BOTH, SMALL, Bench
 from tests.launches import BUILD, GOOD, HEAD, failure_of, result_of
 from tests.processes import wait_until
 from tests.projects import SLOW_STEP
@@ -30,20 +30,6 @@ for environment in (None, {{}}):
 def step():
     time.sleep({seconds})
 """
-
-
-BOTH = pytest.mark.parametrize("which", ["docker", "podman"])
-
-
-@pytest.fixture
-def which():
-    """The engine, where a test does not name both."""
-    return "docker"
-
-
-@pytest.fixture
-def bench(request, which, tmp_path):
-    return benches.of(request, which, tmp_path)
 
 
 def test_a_limit_that_is_too_small_to_describe_the_machine_is_named(request, tmp_path):

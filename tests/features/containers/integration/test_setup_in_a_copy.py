@@ -30,14 +30,7 @@ assert not Path(".git").exists()
 
 
 @pytest.fixture
-def which():
-    """The engine, where a test does not name both."""
-    return "docker"
-
-
-@pytest.fixture
-def bench(request, which, tmp_path):
-    bench = benches.of(request, which, tmp_path)
+def bench(bench):
     (bench.root / "old.py").write_text("old = True\n")
     (bench.root / ".git").mkdir()
     (bench.root / ".git/config").write_text("a token\n")
@@ -67,7 +60,7 @@ def tree(folder):
     }
 
 
-@pytest.mark.parametrize("which", ["docker", "podman"])
+@benches.BOTH
 def test_the_checkout_stays_as_it_was_and_the_task_sees_what_was_built(bench):
     task = bench.task(HEAD + BUILT + BUILD)
     before = tree(bench.root)

@@ -13,7 +13,7 @@ from ci_perf.launch.local import LocalLauncher
 from ci_perf.model.task import TRACE, MachineDescription, TaskFailure
 from ci_perf.system import linux
 from tests.features.containers.helpers import benches
-from tests.features.containers.helpers.benches import SMALL, Bench
+from tests.features.containers.helpers.benches import BOTH, SMALL, Bench
 from tests.launches import BUILD, GOOD, HEAD, result_of
 
 pytestmark = pytest.mark.container
@@ -50,19 +50,6 @@ def step():
     wait()
     {{line}}
 {BUILD}"""
-
-BOTH = pytest.mark.parametrize("which", ["docker", "podman"])
-
-
-@pytest.fixture
-def which():
-    """The engine, where a test does not name both."""
-    return "docker"
-
-
-@pytest.fixture
-def bench(request, which, tmp_path):
-    return benches.of(request, which, tmp_path)
 
 
 @BOTH
