@@ -36,7 +36,6 @@ from ci_perf.model import metrics
 from ci_perf.model.base import Scalar
 from ci_perf.model.explanation import StepProfile
 from ci_perf.model.process import Fingerprint, Phase, Process, Warmup, Work, WorkerResult
-from ci_perf.model.suite import PlannedWorkload
 from ci_perf.model.task import Task
 from ci_perf.workload import Context, Workload
 
@@ -80,7 +79,9 @@ def go_through(
         cache = counters.compile_cache()
         knobs.fix_libraries(protocol)
         group, name = _join(todo)
-        here = stopwatch.device = device.open_device(name, _cards(todo.workload))
+        # Each rank has a card of its own.
+        cards = 1 if todo.workload.launch == "torchrun" else todo.workload.world_size
+        here = stopwatch.device = device.open_device(name, cards)
     context = _context(todo, name, group, watcher)
     if todo.profiler:
 
@@ -168,11 +169,6 @@ def _join(todo: Task) -> tuple[Group, str]:
     name = distributed.device_of_rank(todo.device, distributed.local_rank())
     group = distributed.join(name, timeout_s=todo.workload.protocol.timeout_s)
     return group, name
-
-
-def _cards(workload: PlannedWorkload) -> int:
-    """Return how many cards one process of a workload serves; each rank has one of its own."""
-    return 1 if workload.launch == "torchrun" else workload.world_size
 
 
 def _context(todo: Task, name: str, group: Group, watcher: Watcher) -> Context:

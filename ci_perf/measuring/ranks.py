@@ -198,7 +198,8 @@ def _print_stacks_on_signal(folder: Path, outputs: Outputs) -> Iterator[None]:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(child, signal.SIGUSR1)
         time.sleep(_STACKS_S)
-        (folder / task.PHASE).write_text(_slowest_phase(folder, outputs.ranks).value)
+        phases = [_phase(folder, rank) for rank in outputs.ranks]
+        (folder / task.PHASE).write_text(min(phases, key=list(Phase).index).value)
         share = _OUTPUT_CHARS // len(outputs.paths)
         for rank in outputs.ranks:
             sys.stdout.write(_last_lines(outputs.tail(rank), share - 20, f"rank {rank}:"))
@@ -222,11 +223,6 @@ def _children() -> list[int]:
 
 def _last_lines(text: str, limit: int, title: str) -> str:
     return f"{title}\n{text[-limit:].rstrip()}\n" if text.strip() else f"{title} no output\n"
-
-
-def _slowest_phase(folder: Path, ranks: range) -> Phase:
-    order = list(Phase)
-    return min((_phase(folder, rank) for rank in ranks), key=order.index)
 
 
 def _failure(folder: Path, failures: Mapping[int, Any], outputs: Outputs) -> TaskFailure:

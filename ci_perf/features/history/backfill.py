@@ -192,8 +192,12 @@ class _Backfilling:
                 each.id for each in plan.workloads if is_selected(each.id, self.measuring.select)
             ]
             measured_at = baselines.measured_at
+            # A record tells that they are as they were where they were measured last.
             same = [
-                name for name in names if self._is_same(name, measured_at.get(name), at, machine)
+                name
+                for name in names
+                if name in measured_at
+                and self.programs.is_same(measured_at[name], at, name, machine)
             ]
             if names and len(same) == len(names):
                 other = max(measured_at[name] for name in same)
@@ -220,12 +224,6 @@ class _Backfilling:
         root = self.measuring.root
         with worktree.commit_of(root, self.line.id(at), has_setup=True) as checkout:
             yield options_of(self.measuring, checkout)
-
-    def _is_same(
-        self, workload: str, before: int | None, at: int, machine: MachineDescription
-    ) -> bool:
-        """Whether a record tells that a workload is as it was where it was measured last."""
-        return before is not None and self.programs.is_same(before, at, workload, machine)
 
     def _note(self, at: int, outcome: BackfillOutcome, note: str = "") -> None:
         commit = self.line.commits[at].commit

@@ -100,7 +100,9 @@ def history(
     commits = {version.commit.id: version.commit for version in reversed(versions)}
     selected = _select_files(known, ref, select, arguments.names_of(machines))
     readable = list(_read_files(branch, selected, skipped))
-    _check_readable(readable, skipped)
+    if not readable:
+        reason = skipped[0].reason if skipped else "every file was removed before it was readable"
+        raise CiPerfError(f"no version of a baseline can be read; the newest one: {reason}")
     split = change_points.places if change_points.is_known() else None
     if split is None:
         say(f"no change points: ruptures is not installed; next: {change_points.INSTALL}")
@@ -203,12 +205,6 @@ def _read_files(
     next(contents, None)  # git has ended, and says whether it failed
 
 
-def _check_readable(readable: Sequence[_Read], skipped: Sequence[SkippedFile]) -> None:
-    if not readable:
-        reason = skipped[0].reason if skipped else "every file was removed before it was readable"
-        raise CiPerfError(f"no version of a baseline can be read; the newest one: {reason}")
-
-
 def _histories(
     readable: Iterable[_Read],
     commits: Iterable[str],
@@ -253,7 +249,12 @@ class _Describer:
 
     def _history(self, member: _Read, described: Iterable[MetricHistory]) -> WorkloadHistory:
         latest = member.history.latest
-        subject = _whole(member.history)
+        # With all sessions of the branch, and epochs that count all of them.
+        whole = tuple(
+            msgspec.structs.replace(each.session, epochs=dict(each.epochs))
+            for each in member.history.sessions
+        )
+        subject = summaries.subject(msgspec.structs.replace(latest, sessions=whole))
         removal = member.file.versions[0].commit.id
         return WorkloadHistory(
             machine=member.file.machine,
@@ -303,11 +304,3 @@ class _Describer:
                 for before, after in itertools.pairwise(levels)
             ),
         )
-
-
-def _whole(read: FileHistory) -> Subject:
-    """Return the workload with all of its sessions, and epochs that count all of them."""
-    sessions = tuple(
-        msgspec.structs.replace(each.session, epochs=dict(each.epochs)) for each in read.sessions
-    )
-    return summaries.subject(msgspec.structs.replace(read.latest, sessions=sessions))

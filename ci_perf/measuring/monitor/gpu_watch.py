@@ -150,6 +150,7 @@ class GpuWatch:
         ended = self._ended or self._gpu.counters()
         differences = _Differences()
         region = self._region
+        ecc = differences.of("ecc_errors", self._launched.ecc_errors, ended.ecc_errors)
         evidence = GpuEvidence(
             uuid=self._gpu.uuid,
             readings=region.readings,
@@ -169,9 +170,7 @@ class GpuWatch:
             processes=self._processes.highest(),
             used_before_bytes=self._used_before,
             used_peak_bytes=self._used.highest(),
-            ecc_errors=_whole(
-                differences.of("ecc_errors", self._launched.ecc_errors, ended.ecc_errors)
-            ),
+            ecc_errors=None if ecc is None else int(ecc),
             pcie=self._pcie(),
             absent={},
             lost=self._gpu.lost[:_MAX_CHARS],
@@ -218,7 +217,3 @@ class GpuWatch:
             max_generation=most[0],
             max_width=most[1],
         )
-
-
-def _whole(number: float | None) -> int | None:
-    return None if number is None else int(number)
