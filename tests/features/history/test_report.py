@@ -1,4 +1,5 @@
 import re
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +15,9 @@ from tests.features.history.branch_histories import (
     skipped,
     steps,
 )
+from tests.reviewed import assert_all_reviewed
+
+GOLDEN = Path(__file__).parent / "golden/terminal.txt"
 
 
 def terminal(history, width=160):
@@ -79,69 +83,36 @@ def test_a_move_says_how_far_and_whether_it_is_worse(metric, before, after, is_w
     assert (cause.is_worse, cause.moves[0].words) == (is_worse, words)
 
 
-def test_the_terminal_shows_what_moved_and_by_whom():
-    history = a_branch_history(
-        a_workload_history(*steps(12, moved_at=(8,)), lines=[a_line(a_change(8))]),
-    )
-
-    shown = terminal(history)
-
-    assert "Baselines along main: 12 sessions, 1 workload, 1 machine" in shown
-    assert "▲ w step time +10.0 %  maintainer: reason 8" in shown
-    assert "nobody" not in shown
-    assert "█" in shown
-
-
-def test_earlier_changes_are_shown_where_nothing_moved_lately():
-    old = tuple(a_commit(place, age_days=400) for place in range(12))
-    history = a_branch_history(
-        a_workload_history(*steps(12), lines=[a_line(a_change(8, accepted=False))]), commits=old
-    )
-
-    shown = terminal(history)
-
-    assert "Nothing moved in the last 90 days. Earlier changes, newest first, 1 of 1:" in shown
-    assert "A change that nobody has accepted is seen in the series" in shown
-
-
-def test_what_is_missing_is_said_first():
-    lines = [a_line(has_drifted=True, trend=1.05)]
-    history = a_branch_history(
-        a_workload_history([1e-3], lines=lines),
+OLD = tuple(a_commit(place, age_days=400) for place in range(12))
+SESSIONS = [[{"graph_breaks": 2.0, "step_time_s": step}] for (step, *_) in steps(4)]
+NEVER_CHANGED = [a_line(), a_line(metric="graph_breaks", spread=None)]
+SHAPES = {
+    "what moved, and by whom": a_branch_history(
+        a_workload_history(*steps(12, moved_at=(8,)), lines=[a_line(a_change(8))])
+    ),
+    "earlier changes, where nothing moved lately": a_branch_history(
+        a_workload_history(*steps(12), lines=[a_line(a_change(8, accepted=False))]), commits=OLD
+    ),
+    "what is missing, first": a_branch_history(
+        a_workload_history([1e-3], lines=[a_line(has_drifted=True, trend=1.05)]),
         is_shallow=True,
         has_change_points=False,
         skipped=tuple(skipped(f"w.json: damaged {number}") for number in range(7)),
-    )
-
-    shown = terminal(history)
-
-    assert "1 commit, 2026-01-01; read on" in shown
-    assert "This clone is shallow" in shown
-    assert "git fetch --unshallow" in shown
-    assert "Skipped 7 versions of files" in shown
-    assert "commit aaaaaaaaaa: w.json: damaged 0" in shown
-    assert "and 2 more, in the JSON under skipped" in shown
-    assert "w step time has drifted by +5.0 % within its epoch" in shown
-    assert "No change points: ruptures" in shown
-
-
-def test_a_team_sees_which_slowdown_its_gate_excludes():
-    shown = terminal(a_branch_history(a_workload_history(*steps(4, moved_at=(2,)))))
-
-    assert "a slowdown above 1.8 %" in shown
+    ),
+    "the slowdown that the gate excludes": a_branch_history(
+        a_workload_history(*steps(4, moved_at=(2,)))
+    ),
+    "a metric that never changed is counted": a_branch_history(
+        a_workload_history(*SESSIONS, lines=NEVER_CHANGED)
+    ),
+    "two metrics that never changed": a_branch_history(
+        a_workload_history(*SESSIONS[:1] * 2, lines=NEVER_CHANGED)
+    ),
+}
 
 
-def test_a_metric_that_never_changed_is_only_counted():
-    sessions = [[{"graph_breaks": 2.0, "step_time_s": step}] for (step, *_) in steps(4)]
-    lines = [a_line(), a_line(metric="graph_breaks", spread=None)]
-    shown = terminal(a_branch_history(a_workload_history(*sessions, lines=lines)))
-
-    assert "suite smoke; 1 metric that never changed" in shown
-    assert "graph breaks" not in shown
-
-    shown = terminal(a_branch_history(a_workload_history(*sessions[:1] * 2, lines=lines)))
-    assert "suite smoke; 2 metrics that never changed" in shown
-    assert "excludes" not in shown
+def test_histories_read_as_reviewed():
+    assert_all_reviewed({name: terminal(each) for name, each in SHAPES.items()}, GOLDEN)
 
 
 def test_hostile_words_command_no_terminal():

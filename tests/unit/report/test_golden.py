@@ -5,17 +5,15 @@ diff as the author of a pull request would.
 """
 
 import functools
-import os
 import re
-from pathlib import Path
 
 import pytest
 
 from ci_perf.report import headline, markdown
+from tests.reviewed import GOLDEN, assert_all_reviewed, assert_reviewed
 from tests.unit.report import shapes
 from tests.unit.report.rendered import Page, as_html
 
-GOLDEN = Path(__file__).parents[2] / "golden"
 EACH = pytest.mark.parametrize("shape", shapes.ALL, ids=lambda shape: shape.__name__)
 
 
@@ -25,24 +23,17 @@ def render(shape):
     return markdown.render(shape())
 
 
-def assert_is_golden(text, name):
-    if os.environ.get("REWRITE_GOLDEN"):
-        (GOLDEN / name).write_text(text, encoding="utf-8")
-
-    assert text == (GOLDEN / name).read_text(encoding="utf-8")
-
-
 def test_the_headlines_read_as_reviewed():
-    lines = [f"{shape.__name__}\n{render(shape).splitlines()[0]}\n" for shape in shapes.ALL]
+    lines = {shape.__name__: render(shape).splitlines()[0] for shape in shapes.ALL}
 
-    assert_is_golden("\n".join(lines), "headlines.md")
+    assert_all_reviewed(lines, GOLDEN / "headlines.md")
 
 
 @EACH
 def test_the_report_below_its_headline_reads_as_reviewed(shape):
     _, _, below = render(shape).partition("\n\n")
 
-    assert_is_golden(below, f"report_{shape.__name__}.md")
+    assert_reviewed(below, GOLDEN / f"report_{shape.__name__}.md")
 
 
 @EACH
