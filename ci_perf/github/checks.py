@@ -75,15 +75,12 @@ def put_check(client: Client, sha: str, check: CheckRun) -> str:
 
 def _begin(client: Client, sha: str, check: CheckRun) -> Resource:
     """Continue a check that the same job has begun; where an answer is lost, look for it again."""
-    for is_last in (False, True):
-        if (begun := _find(client, sha, check)) is not None:
-            return begun
-        try:
-            return _create(client, sha, check)
-        except GithubError as error:
-            if is_last or not error.is_unanswered:
-                raise
-    raise AssertionError("the last attempt returns or raises")
+    try:
+        return _find(client, sha, check) or _create(client, sha, check)
+    except GithubError as error:
+        if not error.is_unanswered:
+            raise
+    return _find(client, sha, check) or _create(client, sha, check)
 
 
 def _create(client: Client, sha: str, check: CheckRun) -> Resource:
