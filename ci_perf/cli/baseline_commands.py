@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -41,14 +42,9 @@ def accept_command(
     run: int | None,
     artifact: str,
     workload: tuple[str, ...],
-    reason: str,
     baselines: Path,
-    workloads: Path,
-    *,
-    append: bool,
-    replace: bool,
-    force: bool,
     patch: Path | None,
+    **asked: Any,  # noqa: ANN401  the keywords of `ci_perf.accept`
 ) -> None:
     """Make a run the new baseline, in files that you then commit.
 
@@ -70,14 +66,10 @@ def accept_command(
     accepted = ci_perf.accept(
         source,
         label=label,
-        workloads=workloads,
-        baselines=baselines,
         select=workload,
-        reason=reason,
-        append=append,
-        replace=replace,
-        force=force,
+        baselines=baselines,
         patch=patch,
+        **asked,
         notify=console.say,
     )
     console.emit(accept_help.result({str(each.path): each for each in accepted}), output=None)

@@ -12,7 +12,6 @@ from ci_perf.errors import ExitCode
 from ci_perf.gate import collecting, measure
 from ci_perf.gate.options import MeasureOptions
 from ci_perf.model import codec
-from ci_perf.model.suite import FailOn
 from ci_perf.report import suite_text
 from ci_perf.system import files
 
@@ -111,15 +110,10 @@ def _add_sources(command: Any) -> Any:  # noqa: ANN401  what click decorates
 def check_command(
     *,
     measuring: dict[str, Any],
-    metric: str,
-    skip: int,
-    reads: str,
-    setup: str,
-    fail_on: FailOn | None,
     output: Path,
     report: Path | None,
     comparison: Path | None,
-    **sources: Any,  # noqa: ANN401  the words of an option each
+    **asked: Any,  # noqa: ANN401  the keywords of `ci_perf.check`, and one for each source
 ) -> int:
     """Measure, compare with base and baselines, and report: the command for a CI.
 
@@ -141,14 +135,9 @@ def check_command(
         files.check_target(target)
     checked = ci_perf.check(
         **measuring,
-        **sources,
+        **asked,
         command=click.get_current_context().meta.get("command", ()),
-        metric=metric,
-        skip=skip,
-        reads=reads,
-        setup=setup,
         output=output,
-        fail_on=fail_on,
         notify=console.say,
         listener=measure_options.open_listener(),
     )
