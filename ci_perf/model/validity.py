@@ -168,7 +168,7 @@ class Doubt(Enum):
         return Reason(code=self.code, status=self.status, detail=detail, workload=workload)
 
 
-_DOUBTS = {doubt.code: doubt for doubt in Doubt}
+_BY_CODE = {doubt.code: doubt for doubt in Doubt}
 
 
 class Reason(Struct, frozen=True, kw_only=True):
@@ -185,7 +185,7 @@ class Reason(Struct, frozen=True, kw_only=True):
     @property
     def doubt(self) -> Doubt | None:
         """What is known of the code; `None` for one of another version."""
-        return _DOUBTS.get(self.code)
+        return _BY_CODE.get(self.code)
 
     def concerns(self, workload: str) -> bool:
         """Whether it was seen during `workload`, or holds for the whole run."""

@@ -74,7 +74,7 @@ Facts = dict[str, object]
 
 
 @dataclass(frozen=True, slots=True)
-class Records:
+class TidyTable:
     """A table: facts by column, and the type of each column as pandas names it."""
 
     rows: Sequence[Facts]
@@ -112,15 +112,15 @@ def _cell(value: Any, kind: str) -> object:  # noqa: ANN401  what a fact holds
     return float(value) if kind == "float64" else value
 
 
-def tabulate_runs(*runs: Run) -> Records:
+def tabulate_runs(*runs: Run) -> TidyTable:
     """Return one row per run, workload, metric and process; ``unit`` is the unit of ``value``.
 
     The metric `loss` has a row per step; the first step has number 0.
     """
-    return Records([facts for run in runs for facts in _run_rows(run)], _RUN)
+    return TidyTable([facts for run in runs for facts in _run_rows(run)], _RUN)
 
 
-def tabulate_comparison(comparison: Comparison) -> Records:
+def tabulate_comparison(comparison: Comparison) -> TidyTable:
     """Return the rows of the comparison, in its order; absent values are empty.
 
     The throughput follows its step time, and a workload that has nothing to be compared with has a
@@ -134,7 +134,7 @@ def tabulate_comparison(comparison: Comparison) -> Records:
         "suite": comparison.suite,
     }
     every = [common | facts for row in comparison.rows for facts in _comparison_rows(row)]
-    return Records(every, _COMPARISON)
+    return TidyTable(every, _COMPARISON)
 
 
 def _run_rows(run: Run) -> Iterator[Facts]:

@@ -76,13 +76,13 @@ def _tell_distrust(comparison: Comparison) -> Phrase:
         names = dict.fromkeys(each.workload for each in others if each.workload not in known)
         detail, also = Sentence(first.detail), [(name,) for name in names]
         reasons.append(say("reason", first=first, detail=detail, others=also))
-    doubts = {reason.doubt for reason in validity.reasons}
+    seen = {reason.doubt for reason in validity.reasons}
     said = say(
         "trust",
         validity=validity,
-        is_incomplete=doubts == {Doubt.INCOMPLETE},
-        is_moved=not doubts.isdisjoint({Doubt.MACHINE_MOVED, Doubt.MACHINE_MOVED_NO_GATE}),
-        is_gating=Doubt.MACHINE_MOVED in doubts,
-        is_busy=any(doubt and doubt.is_busy for doubt in doubts),
+        is_incomplete=seen == {Doubt.INCOMPLETE},
+        is_moved=not seen.isdisjoint({Doubt.MACHINE_MOVED, Doubt.MACHINE_MOVED_NO_GATE}),
+        is_gating=Doubt.MACHINE_MOVED in seen,
+        is_busy=any(doubt and doubt.is_busy for doubt in seen),
     )
     return (*said, Words(" "), *phrases.join_phrases(reasons, between="; "))

@@ -55,7 +55,7 @@ def disturbances(device: str, *, is_asked: bool) -> frozenset[Doubt]:
 
 def await_quiet(
     look: Callable[[], Sequence[Reason]],
-    doubts: frozenset[Doubt],
+    awaited: frozenset[Doubt],
     *,
     most_s: float,
     listener: Listener,
@@ -63,14 +63,14 @@ def await_quiet(
     sleep: Callable[[float], None] = time.sleep,
     every_s: float = LOOK_EVERY_S,
 ) -> Sequence[Reason]:
-    """Look until none of `doubts` speaks against the machine, for at most `most_s`.
+    """Look until none of `awaited` speaks against the machine, for at most `most_s`.
 
     Returns what the last look has seen. Raises what `sleep` raises.
     """
     start, reasons = clock(), look()
-    if not _why(reasons, doubts) or most_s <= 0:
+    if not _why(reasons, awaited) or most_s <= 0:
         return reasons
-    while (why := _why(reasons, doubts)) and (left_s := start + most_s - clock()) > 0:
+    while (why := _why(reasons, awaited)) and (left_s := start + most_s - clock()) > 0:
         listener.machine_busy(why, clock() - start, most_s)
         sleep(min(every_s, left_s))
         reasons = look()
@@ -78,5 +78,5 @@ def await_quiet(
     return reasons
 
 
-def _why(reasons: Sequence[Reason], doubts: frozenset[Doubt]) -> str:
-    return "; ".join(reason.detail for reason in reasons if reason.doubt in doubts)
+def _why(reasons: Sequence[Reason], awaited: frozenset[Doubt]) -> str:
+    return "; ".join(reason.detail for reason in reasons if reason.doubt in awaited)

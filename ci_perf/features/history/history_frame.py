@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from ci_perf.features.history.branch_history import BranchHistory
 from ci_perf.judging import metric_values
-from ci_perf.report.frame import Facts, Records, name_metric
+from ci_perf.report.frame import Facts, TidyTable, name_metric
 
 _COLUMNS = {
     "machine": "string",
@@ -29,12 +29,12 @@ _COLUMNS = {
 }
 
 
-def from_history(history: BranchHistory) -> Records:
+def from_history(history: BranchHistory) -> TidyTable:
     """Return one row per session and metric: its centre, and its lowest and highest launch.
 
     ``level_change`` says that another level begins there: "accepted", "not accepted", or empty.
     """
-    return Records(list(_history_rows(history)), _COLUMNS)
+    return TidyTable(list(_history_rows(history)), _COLUMNS)
 
 
 def _history_rows(history: BranchHistory) -> Iterator[Facts]:

@@ -33,7 +33,7 @@ class Loaded:
         """Return a row per fact: metric and process, or row of a comparison."""
         return self.tabulate().to_frame()
 
-    def tabulate(self) -> frame.Records:
+    def tabulate(self) -> frame.TidyTable:
         """Return the same rows, which CSV can show, too."""
         if isinstance(self.document, Run):
             return frame.tabulate_runs(self.document)

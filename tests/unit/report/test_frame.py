@@ -199,7 +199,7 @@ def test_no_cell_of_csv_commands_a_spreadsheet_a_terminal_or_a_ci(text):
 
 def test_numbers_in_csv_keep_their_sign():
     rows: list[frame.Facts] = [{"text": "-1", "value": -1.5}, {"value": 2}]
-    table = frame.Records(rows, {"text": "string", "value": "float64"})
+    table = frame.TidyTable(rows, {"text": "string", "value": "float64"})
 
     assert table.to_csv() == "text,value\n'-1,-1.5\n,2.0\n"
 
