@@ -103,35 +103,24 @@ def test_a_validity_that_holds_is_no_metric():
     )
 
 
-@pytest.mark.usefixtures("a_format")
-def test_a_format_knows_what_its_numbers_are(tmp_path):
-    file = tmp_path / "output"
-    own = opened("lines")
-    file.write_text("a_s 2\nother 5\n")
-
-    assert own.read_run([], file, None) == {"time.a_s": 2.0}
-
-
-@pytest.mark.usefixtures("a_format")
-def test_a_table_chooses_among_the_numbers_of_a_format(tmp_path):
-    file = tmp_path / "output"
-    file.write_text("a_s 2\nother 5\n")
-    own = opened("lines", o={"kind": "count", "find": "other"})
-
-    assert own.read_run([], file, None) == {"count.o": 5.0}
-
-
 def read_lines(tmp_path, text, **metrics):
     (tmp_path / "output").write_text(text)
-    own = opened("lines", **metrics)
-    return own.read_run([], tmp_path / "output", None)
+    return opened("lines", **metrics).read_run([], tmp_path / "output", None)
 
 
+@pytest.mark.parametrize(
+    ("metrics", "numbers"),
+    [
+        ({}, {"time.a_s": 2.0}),
+        ({"o": {"kind": "count", "find": "other"}}, {"count.o": 5.0}),
+        # A known kind is in its unit, whatever the name of the entry ends in.
+        ({"a_ms": {"kind": "tail", "find": "a_s"}}, {"tail.a_ms": 2.0}),
+    ],
+    ids=["what the format knows", "what a table chooses", "another name"],
+)
 @pytest.mark.usefixtures("a_format")
-def test_a_number_of_a_known_kind_is_in_its_unit_whatever_its_name_ends_in(tmp_path):
-    entry = {"kind": "tail", "find": "a_s"}
-
-    assert read_lines(tmp_path, "a_s 2", a_ms=entry) == {"tail.a_ms": 2.0}
+def test_numbers_are_those_of_the_format_or_of_the_table(tmp_path, metrics, numbers):
+    assert read_lines(tmp_path, "a_s 2\nother 5\n", **metrics) == numbers
 
 
 @pytest.mark.parametrize(
@@ -173,20 +162,18 @@ def test_a_folder_is_as_new_as_its_newest_file(tmp_path):
     assert own_metrics.stamp(tmp_path / "events") == 2
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", r"\{output\}, read as lines: expected a line, found none"),
+        ("other 5\n", r"lines: expected a table of metrics in suite\.toml"),
+    ],
+    ids=["what a format refuses", "numbers of no known kind"],
+)
 @pytest.mark.usefixtures("a_format")
-def test_what_a_format_refuses_is_told_with_its_file(tmp_path):
-    (tmp_path / "output").write_text("")
-
-    with pytest.raises(ValueError, match=r"\{output\}, read as lines: expected a line, found none"):
-        opened("lines").read_run([], tmp_path / "output", None)
-
-
-@pytest.mark.usefixtures("a_format")
-def test_numbers_of_no_known_kind_need_a_table(tmp_path):
-    (tmp_path / "output").write_text("other 5\n")
-
-    with pytest.raises(ValueError, match=r"lines: expected a table of metrics in suite\.toml"):
-        opened("lines").read_run([], tmp_path / "output", None)
+def test_a_file_without_numbers_is_told_by_its_name(tmp_path, text, message):
+    with pytest.raises(ValueError, match=message):
+        read_lines(tmp_path, text)
 
 
 def test_a_benchmark_that_failed_fails_the_launch(tmp_path, monkeypatch):

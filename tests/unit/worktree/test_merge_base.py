@@ -66,30 +66,21 @@ def test_uncommitted_changes_are_noted_as_the_heads(forked):
     assert "uncommitted changes" in merge_base.find(forked.root, "HEAD").notes[0]
 
 
-def test_a_folder_without_a_repository_is_wrong_use(tmp_path):
-    with pytest.raises(UsageError, match=r"expected a git repository .* check it out"):
-        merge_base.find(tmp_path, "main")
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda _, where: where, r"expected a git repository .* check it out"),
+        (lambda forked, where: forked.clone(where / "bare", "--bare").root, "a bare repository"),
+        (lambda _, where: repositories.init(where / "project").root, "commit first"),
+        (lambda forked, where: forked.clone(where / "clone").root, "`origin/main` is one"),
+    ],
+    ids=["no repository", "no head to measure", "no commit", "a name that the remote has"],
+)
+def test_a_folder_that_cannot_be_compared_is_wrong_use(forked, tmp_path, make, message):
+    (tmp_path / "made").mkdir()
 
-
-def test_a_bare_repository_has_no_head_to_measure(forked, tmp_path):
-    bare = forked.clone(tmp_path / "bare", "--bare")
-
-    with pytest.raises(UsageError, match="found a bare repository"):
-        merge_base.find(bare.root, "main")
-
-
-def test_a_repository_without_a_commit_has_nothing_to_compare(tmp_path):
-    empty = repositories.init(tmp_path / "project")
-
-    with pytest.raises(UsageError, match="commit first"):
-        merge_base.find(empty.root, "main")
-
-
-def test_a_name_that_only_the_remote_has_is_suggested(forked, tmp_path):
-    clone = forked.clone(tmp_path / "clone")
-
-    with pytest.raises(UsageError, match="`origin/main` is one"):
-        merge_base.find(clone.root, "main")
+    with pytest.raises(UsageError, match=message):
+        merge_base.find(make(forked, tmp_path / "made"), "main")
 
 
 @pytest.mark.parametrize("ref", ["main", "origin/main"])
@@ -109,9 +100,20 @@ def fetch(message):
     return message.partition("`git ")[2].partition("`")[0].split()
 
 
-@pytest.mark.parametrize(("ref", "near"), [("mian", "main"), ("chnage", "change")])
-def test_a_branch_that_is_spelled_alike_is_suggested_before_a_fetch(forked, ref, near):
-    with pytest.raises(UsageError, match=f"did you mean `{near}`.* `git fetch origin {ref}:"):
+@pytest.mark.parametrize(
+    ("ref", "message"),
+    [
+        # A branch that is spelled alike is suggested before a fetch.
+        ("mian", "did you mean `main`.* `git fetch origin mian:"),
+        ("chnage", "did you mean `change`.* `git fetch origin chnage:"),
+        # A commit is fetched by its hash.
+        ("0123456789", "`git fetch origin 0123456789` brings it"),
+        # What git would take for a switch.
+        *((ref, "name a branch") for ref in ("", "--all", "-")),
+    ],
+)
+def test_a_name_of_nothing_here_is_refused_with_what_to_do(forked, ref, message):
+    with pytest.raises(UsageError, match=message):
         merge_base.find(forked.root, ref)
 
 
@@ -123,17 +125,6 @@ def test_what_two_names_of_a_remote_share_by_being_there_is_no_likeness(forked, 
     with pytest.raises(UsageError) as raised:
         merge_base.find(clone.root, "origin/wholly-other")
     assert "did you mean" not in str(raised.value)
-
-
-def test_a_commit_that_is_not_here_is_fetched_by_its_hash(forked):
-    with pytest.raises(UsageError, match="`git fetch origin 0123456789` brings it"):
-        merge_base.find(forked.root, "0123456789")
-
-
-@pytest.mark.parametrize("ref", ["", "--all", "-"])
-def test_a_name_that_git_would_take_for_a_switch_is_refused(forked, ref):
-    with pytest.raises(UsageError, match="name a branch"):
-        merge_base.find(forked.root, ref)
 
 
 def test_a_shallow_clone_is_told_how_to_get_its_history(forked, tmp_path):

@@ -77,26 +77,35 @@ def test_a_line_of_another_form_is_absent(tree, read, text):
     assert read().cpu_s == {}
 
 
-def test_throttling_is_that_of_the_group_and_of_all_above_it(tree, read):
-    tree("cgroups/cpu.stat", "usage_usec 5\n")
-    tree("cgroups/job/cpu.stat", "usage_usec 5\nthrottled_usec 1500000\n")
-    tree("cgroups/job/step/cpu.stat", "nr_throttled 3\nthrottled_usec 250000\n")
+@pytest.mark.parametrize(
+    ("groups", "counts", "seconds"),
+    [
+        # That of the group, and of all above it.
+        (
+            "0::/job/step\n",
+            {
+                "cpu.stat": "usage_usec 5\n",
+                "job/cpu.stat": "usage_usec 5\nthrottled_usec 1500000\n",
+                "job/step/cpu.stat": "nr_throttled 3\nthrottled_usec 250000\n",
+            },
+            1.75,
+        ),
+        # Version 1 of control groups.
+        (
+            "9:memory:/m\n4:cpu,cpuacct:/job\n0::/\n",
+            {"cpu/job/cpu.stat": "nr_throttled 3\nthrottled_time 2000000000\n"},
+            2,
+        ),
+        # In a container, the root of what is mounted is asked.
+        ("0::/host/path/of/the/container\n", {"cpu.stat": "throttled_usec 1000000\n"}, 1),
+    ],
+)
+def test_throttling_is_that_of_the_control_groups(tree, read, groups, counts, seconds):
+    tree("proc/7/cgroup", groups)
+    for name, text in counts.items():
+        tree(f"cgroups/{name}", text)
 
-    assert read().throttled_s == 1.75
-
-
-def test_throttling_is_known_to_version_1_of_control_groups(tree, read):
-    tree("proc/7/cgroup", "9:memory:/m\n4:cpu,cpuacct:/job\n0::/\n")
-    tree("cgroups/cpu/job/cpu.stat", "nr_throttled 3\nthrottled_time 2000000000\n")
-
-    assert read().throttled_s == 2
-
-
-def test_in_a_container_the_root_of_what_is_mounted_is_asked(tree, read):
-    tree("proc/7/cgroup", "0::/host/path/of/the/container\n")
-    tree("cgroups/cpu.stat", "throttled_usec 1000000\n")
-
-    assert read().throttled_s == 1
+    assert read().throttled_s == seconds
 
 
 def test_the_peak_of_memory_is_that_of_the_process(tree, tmp_path):
