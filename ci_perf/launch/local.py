@@ -7,7 +7,6 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
 
 import msgspec
 
@@ -47,8 +46,6 @@ _DRIVER_TIMEOUT_S = 60.0
 _MOST_SERVERS = 12
 # The root, the workload file, what it collects, the protocol, and the number of the launch.
 _ServerKey = tuple[str, str, tuple[str, ...], Protocol, int]
-
-T = TypeVar("T", bound=msgspec.Struct)
 
 
 class LocalLauncher(Launcher):
@@ -100,26 +97,18 @@ class LocalLauncher(Launcher):
         """See Launcher."""
         return look(gpus, self._root, self._environment, interrupted)
 
-    def _run_module(
-        self, module: str, words: Sequence[str], kind: type[T], what: str, interrupted: Interrupted
-    ) -> T | TaskFailure:
+    def _run_ours(
+        self, module: str, words: Sequence[str], folder: Scratch, interrupted: Interrupted
+    ) -> Finished:
         """See Launcher: what describes the machine is in the place of a workload."""
-        threads, ours = int(words[1]), self._environment
-        is_in_place = module == MACHINE
-        return _aside(
-            module,
-            words,
-            kind,
-            what=what,
-            timeout_s=run_task.TORCH_TIMEOUT_S,
-            cwd=self._root if is_in_place else None,
-            environment=child_environment.build_child_environment(
-                self._build_side(str(self._root)), threads
-            )
-            if is_in_place
-            else child_environment.apart_from(self._root, ours, threads),
-            interrupted=interrupted,
-        )
+        threads = int(words[1])
+        cwd = folder.path
+        environment = child_environment.apart_from(self._root, self._environment, threads)
+        if module == MACHINE:
+            cwd, side = self._root, self._build_side(str(self._root))
+            environment = child_environment.build_child_environment(side, threads)
+        command = [*_python(module, folder), *words]
+        return _run_ours(command, folder, cwd, environment, run_task.TORCH_TIMEOUT_S, interrupted)
 
     def shell(
         self,
@@ -252,9 +241,13 @@ def launcher(root: Path, home: Path | None = None) -> Iterator[LocalLauncher]:
 
 @contextlib.contextmanager
 def caches() -> Iterator[Path]:
-    """Provide a folder for compiled code. Raises CannotWriteError."""
+    """Provide a folder for compiled code, once what killed launches left is gone.
+
+    Raises CannotWriteError.
+    """
     with contextlib.ExitStack() as stack:
         try:
+            scratch.sweep()
             folder = stack.enter_context(scratch.folder())
         except OSError as error:
             raise CannotWriteError(
@@ -284,16 +277,14 @@ def look(
     gpus: Sequence[str], root: Path, environment: Mapping[str, str], interrupted: Interrupted
 ) -> GpuStates | TaskFailure:
     """Ask NVML of this host in what state GPUs are. See Launcher."""
-    return _aside(
-        GPU_STATES,
-        gpus,
-        GpuStates,
-        what="looking at the GPUs",
-        timeout_s=_DRIVER_TIMEOUT_S,
-        cwd=None,
-        environment=child_environment.apart_from(root, environment, threads=1),
-        interrupted=interrupted,
-    )
+    environment = child_environment.apart_from(root, environment, threads=1)
+    timeout_s = _DRIVER_TIMEOUT_S
+
+    def run(folder: Scratch) -> Finished:
+        command = [*_python(GPU_STATES, folder), *gpus]
+        return _run_ours(command, folder, folder.path, environment, timeout_s, interrupted)
+
+    return run_task.run_module(run, GpuStates, what="looking at the GPUs", timeout_s=timeout_s)
 
 
 def watch_task(
@@ -310,31 +301,24 @@ def watch_task(
     )
 
 
-def _aside(
-    module: str,
-    arguments: Sequence[str],
-    kind: type[T],
-    *,
-    what: str,
-    timeout_s: float,
-    cwd: Path | None,
+def _run_ours(
+    command: Sequence[str],
+    folder: Scratch,
+    cwd: Path,
     environment: Mapping[str, str],
+    timeout_s: float,
     interrupted: Interrupted,
-) -> T | TaskFailure:
-    """Run one of our modules that measures no workload; in its own folder when `cwd` is `None`."""
-
-    def run(folder: Scratch) -> Finished:
-        ended = child.run(
-            [*_python(module, folder), *arguments],
-            cwd=str(cwd or folder.path),
-            environment=environment,
-            cookie=scratch.cookie_of_launch(folder.path),
-            timeout_s=timeout_s,
-            interrupted=interrupted,
-        )
-        return Finished(ended=ended)
-
-    return run_task.run_module(run, kind, what=what, timeout_s=timeout_s)
+) -> Finished:
+    """Run one of our modules that measures no workload."""
+    ended = child.run(
+        command,
+        cwd=str(cwd),
+        environment=environment,
+        cookie=scratch.cookie_of_launch(folder.path),
+        timeout_s=timeout_s,
+        interrupted=interrupted,
+    )
+    return Finished(ended=ended)
 
 
 def _python(module: str, folder: Scratch) -> list[str]:

@@ -148,10 +148,9 @@ class Launcher(ABC):
     Only KeyboardInterrupt is raised: soon after `interrupted` says so, and after cleaning up.
     """
 
+    @abstractmethod
     def notes(self, root: Path) -> tuple[str, ...]:
         """Return what a reader has to know of launches of the base, which lies in `root`."""
-        del root
-        return ()
 
     def describe(
         self,
@@ -166,10 +165,6 @@ class Launcher(ABC):
 
         `devices` is the largest number of devices that any task will need; `commands` may use any.
         """
-        try:
-            self._sweep()
-        except (OSError, CiPerfError) as error:
-            return not_started(error)
         words = (device, str(threads), str(devices), "commands" if commands else "")
         what = "describing the machine"
         return self._run_module(MACHINE, words, MachineDescription, what, interrupted)
@@ -204,15 +199,24 @@ class Launcher(ABC):
         Raises OSError and CiPerfError when it cannot be started.
         """
 
-    def _sweep(self) -> None:
-        """Remove what launches have left that were killed. Raises OSError and CiPerfError."""
-        scratch.sweep()
-
-    @abstractmethod
     def _run_module(
         self, module: str, words: Sequence[str], kind: type[T], what: str, interrupted: Interrupted
     ) -> T | TaskFailure:
-        """Run a module of ours that uses torch; `words` begin with device and threads."""
+        return run_module(
+            lambda folder: self._run_ours(module, words, folder, interrupted),
+            kind,
+            what=what,
+            timeout_s=TORCH_TIMEOUT_S,
+        )
+
+    @abstractmethod
+    def _run_ours(
+        self, module: str, words: Sequence[str], folder: Scratch, interrupted: Interrupted
+    ) -> Finished:
+        """Run a module of ours that uses torch, for `TORCH_TIMEOUT_S` at most.
+
+        `words` begin with device and threads; it leaves its result in the folder.
+        """
 
     @abstractmethod
     def _spell(self, task: Task, slot: Slot | None) -> Task:

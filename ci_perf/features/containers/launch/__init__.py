@@ -11,7 +11,6 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeVar
 
 import msgspec
 
@@ -34,8 +33,6 @@ from ci_perf.model.task import (
 from ci_perf.system import linux
 from ci_perf.system.child import Ended
 from ci_perf.system.scratch import Scratch
-
-T = TypeVar("T", bound=msgspec.Struct)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,17 +81,15 @@ class ContainerLauncher(Launcher):
         *,
         run: str,
         folder: Path,
-        say: Callable[[str], None],
     ) -> None:
         """Launch tasks of each of `sides`; what belongs to none of them runs as the first does.
 
         `run` is the id of the run. Compiled code, and data that nobody has given, are kept in
-        `folder`, which somebody else removes. `say` hears what is removed. Raises EngineError.
+        `folder`, which somebody else removes. Raises EngineError.
         """
         self.sides = tuple(sides)
         self._settings = settings
         self._folder = folder
-        self._say = say
         self._user = mounts.user(settings.engine)
         self._identity = run
         self._owner = stale.owner()
@@ -130,10 +125,6 @@ class ContainerLauncher(Launcher):
     ) -> GpuStates | TaskFailure:
         """See Launcher. This host is asked: a container is not told who else uses a GPU."""
         return local.look(gpus, self.sides[0].root, os.environ, interrupted)
-
-    def _sweep(self) -> None:
-        super()._sweep()
-        stale.sweep(self._settings.engine, self._say)
 
     def shell(
         self,
@@ -204,23 +195,19 @@ class ContainerLauncher(Launcher):
         evidence = run_task.evidence_from(report) if protocol.monitor_hz else None
         return replace(finished, evidence=evidence)
 
-    def _run_module(
-        self, module: str, words: Sequence[str], kind: type[T], what: str, interrupted: Interrupted
-    ) -> T | TaskFailure:
+    def _run_ours(
+        self, module: str, words: Sequence[str], folder: Scratch, interrupted: Interrupted
+    ) -> Finished:
         device, threads, *_ = words
-
-        def run(folder: Scratch) -> Finished:
-            mounts.hand_over(folder.path, self._user)
-            spec = _Spec(
-                image=self.sides[0].image,
-                command=(*_module(module), *words),
-                mounts=mounts.our_mounts(folder.path, child_environment.PACKAGE),
-                environment=_ours(child_environment.build_child_environment({}, int(threads))),
-                gpus=arguments.visible_gpus(device, os.environ),
-            )
-            return self._run(spec, run_task.TORCH_TIMEOUT_S, interrupted)
-
-        return run_task.run_module(run, kind, what=what, timeout_s=run_task.TORCH_TIMEOUT_S)
+        mounts.hand_over(folder.path, self._user)
+        spec = _Spec(
+            image=self.sides[0].image,
+            command=(*_module(module), *words),
+            mounts=mounts.our_mounts(folder.path, child_environment.PACKAGE),
+            environment=_ours(child_environment.build_child_environment({}, int(threads))),
+            gpus=arguments.visible_gpus(device, os.environ),
+        )
+        return self._run(spec, run_task.TORCH_TIMEOUT_S, interrupted)
 
     def _run(
         self,
@@ -280,10 +267,11 @@ def launcher(
 ) -> Iterator[ContainerLauncher]:
     """Provide a launcher that keeps compiled code until the end.
 
-    Raises CannotWriteError and EngineError.
+    What killed launches left is removed before. Raises CannotWriteError and EngineError.
     """
+    stale.sweep(settings.engine, say)
     with local.caches() as folder:
-        yield ContainerLauncher(sides, settings, run=run, folder=folder, say=say)
+        yield ContainerLauncher(sides, settings, run=run, folder=folder)
 
 
 def _module(name: str) -> tuple[str, ...]:

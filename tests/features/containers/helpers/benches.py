@@ -46,7 +46,6 @@ class Bench:
             Settings(engine=engine, limits=limits, gpu_access=access, **more),
             run=self.run,
             folder=self.kept,
-            say=self.said.append,
         )
 
     def task(

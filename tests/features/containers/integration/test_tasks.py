@@ -153,9 +153,10 @@ def test_what_a_killed_ci_perf_has_left_is_removed_by_the_next(bench):
         )
         for whose, owner in owners.items()
     }
+    settings = Settings(engine=bench.engine, limits=SMALL, gpu_access="gpus")
     try:
-        bench.launcher.describe("cpu", 1, 1)
-        left = bench.left()
+        with launch.launcher([], settings, run=bench.run, say=bench.said.append):
+            left = bench.left()
     finally:
         for identity in made.values():
             stale.remove(bench.engine, identity)
