@@ -10,6 +10,8 @@ from tests import suites
 from tests.calibrations import a_calibration
 from tests.suites import plan
 
+MATMUL = "[[suites.smoke.workloads]]\nworkload = 'matmul'"
+
 
 @pytest.fixture
 def folder(tmp_path):
@@ -46,41 +48,40 @@ def test_memory_gates_tests_only_where_the_suite_says_so(folder):
     assert asked.of("test_a")["host_rss_peak_bytes"] == limits.of("bert")["host_rss_peak_bytes"]
 
 
-def test_a_limit_keeps_what_a_table_does_not_name(folder):
-    table = "[limits]\nfirst_step_s = { limit = 0.5 }\nfingerprint = { limit = 0.01 }\n"
-    found = plan(folder, table + "[[suites.smoke.workloads]]\nworkload = 'matmul'").limits.default
+@pytest.mark.parametrize(
+    ("table", "metric", "expected"),
+    [
+        # A share, a size, or both.
+        ("step_time_s = { limit = 0.03 }", "step_time_s", Limit(relative=0.03)),
+        ("step_time_s = { limit = '5 ms' }", "step_time_s", Limit(absolute=0.005)),
+        (
+            "step_time_s = { limit = [0.03, '5 ms'] }",
+            "step_time_s",
+            Limit(relative=0.03, absolute=0.005),
+        ),
+        ("step_time_s = { limit = '3 %' }", "step_time_s", Limit(relative=0.03)),
+        # It may stand alone where it says nothing else.
+        ("step_time_s = 0.03", "step_time_s", Limit(relative=0.03)),
+        ("step_time_s = '3 %'", "step_time_s", Limit(relative=0.03)),
+        # What a table does not name stays.
+        ("step_time_s = { require = true }", "step_time_s", Limit(relative=0.02, require=True)),
+        ("first_step_s = { limit = 0.5 }", "first_step_s", Limit(relative=0.5, gate=False)),
+        ("fingerprint = { limit = 0.01 }", "fingerprint", Limit(relative=0.01, gate=False)),
+        # Of a share of a step, in its points.
+        ("data_wait = { limit = 0.1 }", "data_wait", Limit(absolute=0.1, gate=False)),
+        # What is said of the step time holds for its CPU time.
+        ("step_time_s = { limit = 0.1 }", "step_cpu_s", Limit(relative=0.1, gate=False)),
+    ],
+)
+def test_a_limit_is_what_its_table_says(folder, table, metric, expected):
+    found = plan(folder, f"[limits]\n{table}\n{MATMUL}").limits.default
 
-    assert found["first_step_s"] == Limit(relative=0.5, gate=False)
-    assert found["fingerprint"] == Limit(relative=0.01, gate=False)
+    assert found[metric] == expected
 
 
 def test_a_limit_for_what_is_only_recorded_is_refused(folder):
     with pytest.raises(InvalidFileError, match="unknown metric 'power_w'"):
         plan(folder, "[limits]\npower_w = {}\n[[suites.smoke.workloads]]\nworkload = 'matmul'")
-
-
-@pytest.mark.parametrize(
-    ("limit", "expected"),
-    [
-        ("limit = 0.03", Limit(relative=0.03)),
-        ('limit = "5 ms"', Limit(absolute=0.005)),
-        ('limit = [0.03, "5 ms"]', Limit(relative=0.03, absolute=0.005)),
-        ('limit = "3 %"', Limit(relative=0.03)),
-        ("require = true", Limit(relative=0.02, require=True)),
-    ],
-)
-def test_a_limit_is_a_share_a_size_or_both(folder, limit, expected):
-    text = f"[limits]\nstep_time_s = {{ {limit} }}\n"
-    found = plan(folder, text + "[[suites.smoke.workloads]]\nworkload = 'matmul'")
-
-    assert found.limits.default["step_time_s"] == expected
-
-
-def test_the_limit_of_a_share_of_a_step_is_in_its_points(folder):
-    text = "[limits]\ndata_wait = { limit = 0.1 }\n"
-    found = plan(folder, text + "[[suites.smoke.workloads]]\nworkload = 'matmul'")
-
-    assert found.limits.default["data_wait"] == Limit(absolute=0.1, gate=False)
 
 
 @pytest.mark.parametrize(
@@ -105,14 +106,13 @@ def test_a_wrong_limit_is_refused_with_its_place(folder, metric, limit, message)
     text = f"[suites.smoke]\nlimits = {{ {metric} = {{ {limit} }} }}\n"
 
     with pytest.raises(InvalidFileError, match=rf"limits.*{metric}.*{message}"):
-        plan(folder, text + "[[suites.smoke.workloads]]\nworkload = 'matmul'")
+        plan(folder, text + MATMUL)
 
 
 def test_a_step_time_has_another_limit_on_a_cpu(folder):
-    entry = "[[suites.smoke.workloads]]\nworkload = 'matmul'"
 
     def found(machine):
-        limits = plan(folder, entry, defaults=limits_on(machine)).limits.default
+        limits = plan(folder, MATMUL, defaults=limits_on(machine)).limits.default
         return [
             (limits[name].relative, limits[name].gate) for name in ("step_time_s", "step_cpu_s")
         ]
@@ -125,7 +125,7 @@ def test_a_word_that_is_none_of_a_few_is_answered_with_these(folder):
     text = "[suites.smoke]\nfail_on = 'strickt'\n"
 
     with pytest.raises(InvalidFileError, match=r"smoke\.fail_on: expected one of '.*, found 'str"):
-        plan(folder, text + "[[suites.smoke.workloads]]\nworkload = 'matmul'")
+        plan(folder, text + MATMUL)
 
 
 def test_what_fails_a_job_and_how_a_checkout_is_made_ready_is_part_of_the_plan(folder):
@@ -145,16 +145,9 @@ def test_what_fails_a_job_and_how_a_checkout_is_made_ready_is_part_of_the_plan(f
     assert (found.setup.command, found.setup.timeout_s) == ("make extension", 60)
 
 
-def test_what_is_said_of_the_step_time_holds_for_its_cpu_time(folder):
-    text = "[limits]\nstep_time_s = { limit = 0.1 }\n"
-    found = plan(folder, text + "[[suites.smoke.workloads]]\nworkload = 'matmul'")
-
-    assert found.limits.default["step_cpu_s"] == Limit(relative=0.1, gate=False)
-
-
 def test_a_step_time_that_does_not_gate_takes_its_cpu_time_along(folder):
     text = "[suites.smoke]\nlimits = { step_time_s = { gate = false } }\n"
-    text += "[[suites.smoke.workloads]]\nworkload = 'matmul'"
+    text += MATMUL
     machine = CpuMachine(cpu_model="c", logical_cores=2)
     found = plan(folder, text, defaults=limits_on(machine))
 
@@ -163,16 +156,8 @@ def test_a_step_time_that_does_not_gate_takes_its_cpu_time_along(folder):
 
 def test_a_calibration_says_how_pairs_are_averaged(folder):
     crowded = a_calibration(noise="crowded", trimmed=True)
-    text = "[[suites.smoke.workloads]]\nworkload = 'matmul'"
 
-    limits = plan(folder, text, defaults=limits_on(None, crowded)).limits
+    limits = plan(folder, MATMUL, defaults=limits_on(None, crowded)).limits
 
     assert limits.trimmed
     assert limits.default == limits_on(None).default  # whatever limit the machine can hold
-
-
-@pytest.mark.parametrize("limit", ["0.03", '"3 %"'])
-def test_a_limit_that_says_nothing_else_may_stand_alone(folder, limit):
-    text = f"[limits]\nstep_time_s = {limit}\n[[suites.smoke.workloads]]\nworkload = 'matmul'"
-
-    assert plan(folder, text).limits.default["step_time_s"] == Limit(relative=0.03)
