@@ -51,8 +51,8 @@ _RUNNER = (
         multiple=True,
         metavar="KEY=VALUE",
         callback=_read_container,
-        help="What a container is given, such as memory=32g; may be repeated. docs/containers.md "
-        "lists the keys. The others are as [container] in suite.toml says.",
+        help="A setting of the containers, such as memory=32g; may be repeated. docs/containers.md "
+        "lists the keys. It wins over [container] in suite.toml.",
     ),
 )
 _NAMES = click.argument("names", nargs=-1, metavar="[WORKLOAD]...")

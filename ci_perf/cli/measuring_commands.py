@@ -24,8 +24,8 @@ def run_command(*, measuring: dict[str, Any], output: Path) -> ExitCode:
 
     WORKLOAD is an id of `ci-perf list`, or the part before its first dot; none means all. Each
     process is a fresh child. A workload that fails is recorded and stops no other: exit code 3.
-    With --against, the base is launched beside the head where the baselines do not clear it, and
-    `ci-perf compare` judges both.
+    With --against, each workload that the baselines do not clear is launched on the base, too, and
+    `ci-perf compare` judges both sides.
     """
     run = ci_perf.measure(
         **measuring,
@@ -123,10 +123,10 @@ def check_command(
     `ci-perf check --against main -- COMMAND` runs a command alternately in base and head, and
     judges its time, CPU time and memory. A suite or baselines are not needed.
 
-    Exit codes: 0 pass (no slowdown was proven), 1 a proven regression (or changed numerics, if they
-    gate), 3 no answer: a likely regression without a proof, a workload that failed, is missing or
-    cannot be compared, a machine in doubt, an open metric with require = true, or nothing to
-    compare.
+    Exit codes: 0 pass: no slowdown was proven. 1: a proven regression, or changed numerics if they
+    gate. 3 no answer: a regression is only likely, a workload failed, is missing or cannot be
+    compared, the machine was disturbed, a metric with require = true is inconclusive, or there is
+    nothing to compare.
     """
     inputs = (measuring["baselines"], measuring["workloads"])
     files.check_apart("--report", report, output, *inputs)

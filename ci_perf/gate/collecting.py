@@ -58,7 +58,7 @@ def collect_plan(
     for tests in plan.tests:
         source = hooks.find_sources().get(tests.id)
         if source is None:
-            raise UsageError(f"suite {plan.suite!r}: this installation reads no {tests.id}")
+            raise UsageError(f"suite {plan.suite!r}: this installation cannot collect {tests.id}")
         found: Collected = hooks.load(source.plan)(
             tests, plan, root, runs=runs, notify=notify, interrupted=interrupted
         )

@@ -59,8 +59,8 @@ class MeasureOptions(RepositoryFolders):
     threads: Threads | None = option(
         None,
         "--threads",
-        "Threads of OpenMP, MKL and torch in each process. own: as the environment says, like "
-        "that of a command by default. A workload, or a test of pytest, has 1.",
+        "Threads of OpenMP, MKL and torch in each process. own: those of your environment. By "
+        "default own for commands, and 1 for workloads and tests.",
         reads="threads",
         metavar="N|own",
         show_default="as suite.toml says",
@@ -83,14 +83,14 @@ class MeasureOptions(RepositoryFolders):
     budget_s: float = option(
         1200.0,
         "--budget",
-        "The time for pairs of base and head: 90s, 20m, 1h. With --against.",
+        "The time for pairs of base and head: 90s, 20m, 1h. Only with --against.",
         reads="duration",
     )
     add: tuple[Run | Path, ...] = option(
         (),
         "--add",
         "An earlier run: its pairs count, too, where it is of the same commits, machine and "
-        "software. With --against.",
+        "software. Only with --against.",
         hidden=True,
         reads="path",
         multiple=True,
@@ -108,14 +108,14 @@ class MeasureOptions(RepositoryFolders):
     all_workloads: bool = option(
         False,  # noqa: FBT003  a default
         "--all",
-        "Measure every workload, even if both sides run the same program. With --against.",
+        "Measure every workload, even if both sides run the same program. Only with --against.",
         is_flag=True,
     )
     explain_s: float = option(
         300.0,
         "--explain",
-        "The time for profiles of changed workloads, worst first. They name the causes, and "
-        "verdicts stay the same. 0s: no profiles. With --against.",
+        "How long to profile changed workloads, worst first, for the causes. Verdicts stay the "
+        "same. 0s: no profiles. Only with --against.",
         reads="duration",
     )
     traces: Path | None = option(

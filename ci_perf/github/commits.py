@@ -150,7 +150,7 @@ class GithubTree(ListedTree):
     def _fetch(self, sha: str, path: str) -> bytes:
         self._fetches += 1
         if self._fetches > _MAX_FETCHES:
-            raise IncomparableError(f"{path} is one of more than {_MAX_FETCHES} files that differ")
+            raise IncomparableError(f"{path}: more than {_MAX_FETCHES} files differ")
         try:
             data = read_blob(self._client, sha, what=path)
         except CiPerfError as error:
@@ -167,6 +167,6 @@ def _list_tree(client: Client, commit: str) -> Iterator[tuple[str, str, str]]:
     except CiPerfError as error:
         raise IncomparableError(str(error)) from None
     if listing.truncated:
-        raise IncomparableError(f"{what} are more than GitHub lists")
+        raise IncomparableError(f"{what}: GitHub lists only some of them")
     for item in listing.tree:
         yield item.mode, item.sha, item.path

@@ -62,7 +62,7 @@ _SAID: dict[Verdict, PairVerdict] = {
 def share(number: int) -> float:
     """Return the share of the `number`-th check (from 1); the shares of all add up to 1."""
     if number < 1:
-        raise ValueError(f"expected checks to be counted from 1, found {number}")
+        raise ValueError(f"expected the number of a check, from 1, found {number}")
     return math.pow(number, -_EXPONENT) / _SUM
 
 

@@ -314,7 +314,7 @@ class Run(Struct, tag_field="type", tag="run", frozen=True, kw_only=True):
         if not is_complete or len(known) < len(in_sessions):
             raise ValueError("merged_from: expected every workload in one session")
         if self.canaries:
-            raise ValueError("canaries: expected none beside those of merged_from")
+            raise ValueError("canaries: expected none in a merged run (merged_from has them)")
 
     def _check_paired(self, known: set[str]) -> None:
         """Refuse pairs of which nobody could say whose they are, or against what."""
@@ -322,4 +322,4 @@ class Run(Struct, tag_field="type", tag="run", frozen=True, kw_only=True):
         if names and self.interleaved is None:
             raise ValueError("expected interleaved to name the base of paired, found none")
         if len(set(names)) < len(names) or not known.issuperset(names):
-            raise ValueError("paired: expected each workload once, and measured")
+            raise ValueError("paired: expected measured workloads, each once")

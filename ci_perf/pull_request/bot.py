@@ -161,7 +161,7 @@ def _check_order(client: Client, order: AcceptOrder) -> re.Match[str]:
         level = "none"
     if level not in {"admin", "write"}:  # "maintain" is "write" in this field
         raise RefusedError(
-            f"{what}: expected one to write to this repository, found {level[:40]!r}; somebody who "
+            f"{what}: expected write access to this repository, found {level[:40]!r}; somebody who "
             "may push must ask"
         )
     asked = _ORDER.fullmatch(order.line)

@@ -6,7 +6,7 @@ FEATURE = Feature(
     commands={
         "calibrate": FeatureCommand(
             group="Every day",
-            does="Measure the noise of this machine, and the limit that it can hold.",
+            does="Measure the noise of this machine, and the smallest limit that it can check.",
             target="ci_perf.features.calibrate.command:calibrate_command",
         )
     },

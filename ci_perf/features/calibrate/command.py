@@ -41,7 +41,7 @@ def calibrate_command(
     report: Path | None,
     format: str | None,  # noqa: A002  the option's name, and that of its environment variable
 ) -> int:
-    """Measure the noise of this machine, and the limit that it can hold.
+    """Measure the noise of this machine, and the smallest limit that it can check.
 
     Launches the same code of every workload several times. Shows how much the launches differ, and
     the smallest slowdown that pairs would prove. Writes BASELINES/MACHINE/calibration.json for

@@ -180,7 +180,7 @@ def narrow_options(options: MeasureOptions, planned: WorkPlan, name: str) -> Mea
     if options.against not in {None, planned.against}:
         raise UsageError(
             f"--against: expected {planned.against or 'none'!r}, as it was planned, found "
-            f"{options.against!r}; plan and measure the same"
+            f"{options.against!r}; leave it out, or plan again"
         )
     return dataclasses.replace(
         options,
@@ -196,7 +196,7 @@ def _check_here(planned: WorkPlan, root: Path) -> None:
     """Refuse a plan of other code. Raises UsageError."""
     commit = git.source(root).commit
     if why := planned.find_difference(commit=commit, version=__version__, suite=planned.suite):
-        raise UsageError(f"the plan: {why}; plan and measure the same")
+        raise UsageError(f"the plan: {why}; plan again, or use what was planned")
 
 
 # --- running
@@ -261,7 +261,7 @@ def _check_options(options: FleetOptions) -> None:
     if options.devices and (options.engine != "local" or options.at_once):
         raise UsageError("--devices: expected --engine local, and no --at-once beside it")
     if options.engine == "local" and options.engine_options:
-        raise UsageError("--option: expected none with --engine local, which has no words")
+        raise UsageError("--option: expected none with --engine local, which takes no options")
     if options.engine == "command" and len(options.engine_options) != 1:
         raise UsageError(
             "--option: expected one, the command of --engine command, found "

@@ -82,8 +82,8 @@ def history_command(
     own worktree. A commit with the same program as the one before is skipped. A commit that fails
     is named. Call it again to continue.
 
-    Exit codes: 0 done. With --measure also 3 a commit failed, 130 interrupted (accepted sessions
-    stay).
+    Exit codes: 0 done. With --measure also 3: a commit failed, and 130: interrupted (accepted
+    sessions stay).
     """
     if measure is not None:
         return _measure(measure, measuring, format, output, every=every, force=force)

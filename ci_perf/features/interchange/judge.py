@@ -43,7 +43,7 @@ def judge(
     of_pairs = [(Path(old), Path(new)) for old, new in pairs]
     if tool is None:
         if of_base or of_head or of_pairs:
-            raise UsageError("--base, --head, --pair: expected --from TOOL, which wrote them")
+            raise UsageError("--base, --head, --pair: expected --from TOOL for these files")
         if not samples:
             raise UsageError("expected SAMPLES, or --from TOOL; see `ci-perf judge --help`")
         named = [_read_samples(source, number) for number, source in enumerate(samples, 1)]

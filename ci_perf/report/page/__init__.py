@@ -38,7 +38,7 @@ def render(comparison: Comparison, *, run: Run | None = None, base: Summary | No
     """
     if run is not None and run.id != comparison.head.run:
         raise UsageError(
-            f"expected run {comparison.head.run or '(none)'}, of which the comparison is, found "
+            f"expected run {comparison.head.run or '(none)'}, which the comparison judges, found "
             f"run {run.id}; name the run.json that was written beside it"
         )
     values = launches.collect(run, base)

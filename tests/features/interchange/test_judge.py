@@ -10,7 +10,7 @@ from ci_perf.errors import InvalidFileError, UsageError
     ("harness", "said"),
     [
         ({}, "expected SAMPLES, or --from TOOL"),
-        ({"head": "new.json"}, "expected --from TOOL, which wrote them"),
+        ({"head": "new.json"}, "expected --from TOOL for these files"),
         ({"tool": "nose"}, "--from: expected one of aiperf, asv"),
         (
             {"tool": "pyperf", "head": "new.json"},

@@ -144,7 +144,7 @@ def test_after_it_a_report_of_the_same_numbers_has_nothing_to_say_of_them(second
 def test_who_may_not_push_is_refused(second, level):
     second.measured(slower())
     refused(
-        second, ACCEPT, "permission of mallory: expected one to write", login="mallory", level=level
+        second, ACCEPT, "permission of mallory: expected write access", login="mallory", level=level
     )
 
 

@@ -73,7 +73,7 @@ def test_the_root_may_be_a_folder_of_the_repository(github):
 def test_a_list_that_github_has_cut_cannot_be_compared(github):
     github.state.most_tree_items = 3
 
-    with pytest.raises(IncomparableError, match="more than GitHub lists"):
+    with pytest.raises(IncomparableError, match="GitHub lists only some of them"):
         a_tree(github)
 
 

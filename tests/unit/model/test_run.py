@@ -24,7 +24,7 @@ def test_a_run_with_pairs_is_read_as_it_was_written():
     ("changed", "message"),
     [
         ({"interleaved": None}, "expected interleaved to name the base"),
-        ({"measured": ()}, "expected each workload once, and measured"),
+        ({"measured": ()}, "expected measured workloads, each once"),
     ],
 )
 def test_pairs_of_nobody_are_refused(changed, message):
