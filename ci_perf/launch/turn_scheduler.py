@@ -92,12 +92,12 @@ class Slot:
         self._resident: Resident | None = None
         # Seconds that it has waited, and since when it waits now: changed at once.
         self._waited: tuple[float, float | None] = (0.0, None)
-        self._requests, self._answers = map(self._named_pipe, (TURN_REQUESTS, TURN_ANSWERS))
+        paths = [folder / name for name in (TURN_REQUESTS, TURN_ANSWERS)]
+        for path in paths:
+            os.mkfifo(path, 0o600)
+        flags = os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC
+        self._requests, self._answers = (os.open(path, flags) for path in paths)
         self._end_read, self._end_write = os.pipe()
-
-    def _named_pipe(self, name: str) -> int:
-        os.mkfifo(self.folder / name, 0o600)
-        return os.open(self.folder / name, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
 
     def started(self, child: Child) -> None:
         """Let this child take the turns; it leads a group of its own."""
@@ -226,9 +226,14 @@ def _begun(
         return stop.is_set() or interrupted()
 
     with (
-        _slots(len(launches), have_sessions=have_sessions) as slots,
+        scratch.folder() as folder,
+        contextlib.ExitStack() as pipes,
         ThreadPoolExecutor(len(launches)) as threads,
     ):
+        slots: list[Slot] = []
+        for number in range(len(launches)):
+            slots.append(Slot(folder.path / str(number), has_sessions=have_sessions))
+            pipes.callback(slots[-1].close)
         try:
             outcomes = [
                 threads.submit(_run_in_slot, slot, launch, must_stop)
@@ -286,13 +291,3 @@ def _round(slots: list[Slot], shuffle: Callable[[list[Slot]], None], cpu: int | 
         slot.wait_for_request()
         cpu = slot.cpu
     return cpu
-
-
-@contextlib.contextmanager
-def _slots(count: int, *, have_sessions: bool) -> Iterator[list[Slot]]:
-    with scratch.folder() as folder, contextlib.ExitStack() as stack:
-        slots: list[Slot] = []
-        for number in range(count):
-            slots.append(Slot(folder.path / str(number), has_sessions=have_sessions))
-            stack.callback(slots[-1].close)
-        yield slots

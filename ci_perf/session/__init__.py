@@ -63,7 +63,11 @@ def measure(
     An interrupt ends the child, and the run, as far as it has come, says so in its validity; before
     anything is launched, it raises KeyboardInterrupt. Raises BusyError.
     """
-    plan, against = _complete_sides(plan, against, baselines, lab.machine)
+    plan = complete_plan(plan, baselines, lab.machine)
+    if against and against.checkout.plan:
+        before = complete_plan(against.checkout.plan, baselines, lab.machine)
+        checkout = dataclasses.replace(against.checkout, plan=before)
+        against = dataclasses.replace(against, checkout=checkout)
     if against and against.routes:
         # As many launches of the head as the judge asks for before pairs.
         hard = lab.machine.environment.hard
@@ -255,14 +259,3 @@ def complete_plan(plan: Plan, baselines: Path | None, machine: MachineDescriptio
     if baselines is None:
         return plan
     return with_calibration(plan, layout.read_calibration(baselines, machine.environment.hard))
-
-
-def _complete_sides(
-    plan: Plan, against: Against | None, baselines: Path | None, machine: MachineDescription
-) -> tuple[Plan, Against | None]:
-    """Return the plan, and that of the base, with what a calibration says of the machine."""
-    if against and against.checkout.plan:
-        before = complete_plan(against.checkout.plan, baselines, machine)
-        checkout = dataclasses.replace(against.checkout, plan=before)
-        against = dataclasses.replace(against, checkout=checkout)
-    return complete_plan(plan, baselines, machine), against

@@ -114,7 +114,16 @@ class Interleaving:
 
     def choose_next(self) -> str:
         """Return whose pair is next; "" where all is decided, or the budget spent."""
-        waiting = {name: self._waiting(name, self._undecided[name]) for name in self._left()}
+        waiting = {
+            name: Waiting(
+                pairs=len(self._bases[name].pairs),
+                expected=self._undecided[name],
+                launch_s=self._runner.launch_s(name),
+                at_once=schedule.at_once(self._expected[name]),
+                warm_ups=self._warm_ups(name),
+            )
+            for name in self._left()
+        }
         if not waiting:
             self._stopped = "decided"
         elif self._spent_s >= self._against.budget_s:
@@ -176,15 +185,6 @@ class Interleaving:
         head = self._task(base, "head", index=0)
         task = self._against.checkout.find_task(head)
         return None if task is None else (task, head)
-
-    def _waiting(self, name: str, expected: float) -> Waiting:
-        return Waiting(
-            pairs=len(self._bases[name].pairs),
-            expected=expected,
-            launch_s=self._runner.launch_s(name),
-            at_once=schedule.at_once(self._expected[name]),
-            warm_ups=self._warm_ups(name),
-        )
 
     def launch(self, name: str) -> None:
         """Launch the next pair of a workload, or what has to come before it."""

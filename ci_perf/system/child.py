@@ -116,9 +116,10 @@ def run(
             if not in_time:
                 _dump_stacks(child)
         finally:
-            _end(
-                child, lambda: {*processes.find_carrying(cookie.variable, cookie.value), *orphans()}
-            )
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(child.pid, signal.SIGKILL)
+            child.wait()
+            _kill(lambda: {*processes.find_carrying(cookie.variable, cookie.value), *orphans()})
     return Ended(code=child.returncode or 0, timed_out=not in_time, tail=tail.text())
 
 
@@ -214,14 +215,6 @@ def _dump_stacks(child: Child) -> None:
     child.send_signal(signal.SIGUSR1)
     with contextlib.suppress(subprocess.TimeoutExpired):
         child.wait(timeout=_STACK_DUMP_S)
-
-
-def _end(child: Child, left: Callable[[], set[int]]) -> None:
-    """Kill the child, its group, and all other processes that it has left."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(child.pid, signal.SIGKILL)
-    child.wait()
-    _kill(left)
 
 
 def _kill(left: Callable[[], set[int]]) -> None:

@@ -203,7 +203,9 @@ def _replace(path: Path, data: bytes) -> None:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        Path(name).chmod(target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask())
+        mask = os.umask(0)
+        os.umask(mask)
+        Path(name).chmod(target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~mask)
         Path(name).replace(target)
     except BaseException:
         Path(name).unlink()
@@ -218,12 +220,6 @@ def _target(path: Path) -> Path:
     return target
 
 
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
-
-
 def current_folder() -> Path:
     """Return the current folder. Raises UsageError where it has been removed."""
     try:
@@ -234,16 +230,12 @@ def current_folder() -> Path:
 
 def cache_folder(home: Callable[[], Path] = Path.home) -> Path:
     """Return the folder for what is kept from run to run: below the cache of the user."""
-    return Path(_cache(home), "ci-perf")
-
-
-def _cache(home: Callable[[], Path]) -> Path:
     if chosen := os.environ.get("XDG_CACHE_HOME"):
-        return Path(chosen)
+        return Path(chosen, "ci-perf")
     try:
-        return home() / ".cache"
+        return home() / ".cache/ci-perf"
     except RuntimeError:  # a container runs as a user without a name and without HOME
-        return Path(tempfile.gettempdir(), f"ci-perf-cache-{os.getuid()}")
+        return Path(tempfile.gettempdir(), f"ci-perf-cache-{os.getuid()}", "ci-perf")
 
 
 def compute_blob(path: Path) -> str:

@@ -92,7 +92,9 @@ def hold_devices(
                 if waited_s >= timeout_s:
                     raise BusyError(_too_late(device, _read(file), where, timeout_s))
                 sleep(_POLL_S)
-            _write(file, owner)
+            with contextlib.suppress(OSError):  # for people: on a full disk the lock holds alone
+                os.ftruncate(file.fileno(), 0)
+                os.pwrite(file.fileno(), f"{owner}\n".encode(), 0)
         yield
 
 
@@ -106,7 +108,12 @@ def _open(where: Path, device: str) -> TextIOWrapper:
         # O_NONBLOCK: whatever lies there, to open it takes no time.
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
         handle = os.open(path, flags, 0o666)
-        _check_regular(path, handle)
+        if not stat.S_ISREG(mode := os.fstat(handle).st_mode):
+            os.close(handle)
+            raise CannotWriteError(
+                f"{path}: expected a regular file, found {files.kind(mode)}; remove it, or name "
+                "another folder with CI_PERF_LOCK_DIR"
+            )
         with contextlib.suppress(PermissionError):  # somebody else's file, as it should be
             os.fchmod(handle, 0o666)
     except OSError as error:
@@ -117,27 +124,9 @@ def _open(where: Path, device: str) -> TextIOWrapper:
     return os.fdopen(handle, "r+", errors="replace")
 
 
-def _check_regular(path: Path, handle: int) -> None:
-    """Close and refuse what is no file. Raises CannotWriteError."""
-    mode = os.fstat(handle).st_mode
-    if not stat.S_ISREG(mode):
-        os.close(handle)
-        raise CannotWriteError(
-            f"{path}: expected a regular file, found {files.kind(mode)}; remove it, or name "
-            "another folder with CI_PERF_LOCK_DIR"
-        )
-
-
 def _read(file: TextIOWrapper) -> str:
     file.seek(0)
     return file.read(_OWNER_BYTES).strip() or "somebody who has not said who they are"
-
-
-def _write(file: TextIOWrapper, owner: str) -> None:
-    """Write the owner into the lock file, for people: on a full disk the lock holds without it."""
-    with contextlib.suppress(OSError):
-        os.ftruncate(file.fileno(), 0)
-        os.pwrite(file.fileno(), f"{owner}\n".encode(), 0)
 
 
 def _too_late(device: str, owner: str, where: Path, timeout_s: float) -> str:

@@ -40,8 +40,12 @@ class ProcessEntry:
 def below(root: int, *, but: Collection[int] = ()) -> list[ProcessEntry]:
     """Return all descendants of `root`, also dead ones; those in `but` with theirs are left out."""
     children: dict[int, list[ProcessEntry]] = {}
-    for process in _all():
-        children.setdefault(process.parent, []).append(process)
+    for pid in _pids():
+        with contextlib.suppress(OSError):
+            stat = (_PROC / str(pid) / "stat").read_bytes()
+            # "pid (name) state parent group session ...": the name may hold anything.
+            parent, _, session = map(int, stat.rpartition(b")")[2].split()[1:4])
+            children.setdefault(parent, []).append(ProcessEntry(pid, parent, session))
     descendants: list[ProcessEntry] = []
     parents = [root]
     while parents:
@@ -131,17 +135,6 @@ def kill(pid: int) -> None:
         os.kill(pid, signal.SIGKILL)
     with contextlib.suppress(ChildProcessError):
         os.waitpid(pid, os.WNOHANG)
-
-
-def _all() -> list[ProcessEntry]:
-    processes: list[ProcessEntry] = []
-    for pid in _pids():
-        with contextlib.suppress(OSError):
-            stat = (_PROC / str(pid) / "stat").read_bytes()
-            # "pid (name) state parent group session ...": the name may hold anything.
-            _, parent, _, session = stat.rpartition(b")")[2].split()[:4]
-            processes.append(ProcessEntry(pid, int(parent), int(session)))
-    return processes
 
 
 def _pids() -> list[int]:

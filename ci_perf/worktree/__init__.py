@@ -144,15 +144,12 @@ def find_missing_large_files(folder: Path) -> list[str]:
     pointers = [name for name in said.split("\0") if name and _is_pointer(folder / name)]
     if not pointers:
         return []
-    return [_in_words(pointers)]
-
-
-def _in_words(pointers: list[str]) -> str:
     shown = ", ".join(pointers[:_LFS_SHOWN]) + (", …" if len(pointers) > _LFS_SHOWN else "")
-    return (
+    words = (
         f"files of Git LFS that the base has only by name: {shown} "
         f"({len(pointers)} in all); `git lfs fetch origin` with its commit brings them"
     )
+    return [words]
 
 
 def _is_pointer(path: Path) -> bool:
@@ -304,23 +301,19 @@ def _add(start: Start, folder: Path, run: RunGit) -> None:
 def _fill(start: Start, folder: Path, run: RunGit, *, has_setup: bool) -> list[str]:
     """Provide submodules; return in words what the worktree still lacks."""
     empty = provide_submodules(folder, start.top, run)
-    lost = [submodule for submodule in empty if submodule.is_loss]
+    lost = next((submodule for submodule in empty if submodule.is_loss), None)
     if lost and not has_setup:
-        raise _build_missing_error(lost[0], start)
+        raise CiPerfError(
+            f"{lost.path}: expected this submodule as {start.called} "
+            f"{merge_base.shown(start.commit)} has it, found that {lost.reason}; fetch its history "
+            f"(`git submodule update --init`, then `git -C {lost.path} fetch --unshallow`), or "
+            "have `setup` in suite.toml provide it",
+            output=lost.output,
+        )
     notes = [
         f"the base's submodule {submodule.path} is empty: {submodule.reason}" for submodule in empty
     ]
     return notes + find_missing_large_files(folder)
-
-
-def _build_missing_error(lost: EmptySubmodule, start: Start) -> CiPerfError:
-    return CiPerfError(
-        f"{lost.path}: expected this submodule as {start.called} "
-        f"{merge_base.shown(start.commit)} has it, found that {lost.reason}; fetch its history "
-        f"(`git submodule update --init`, then `git -C {lost.path} fetch --unshallow`), or have "
-        "`setup` in suite.toml provide it",
-        output=lost.output,
-    )
 
 
 def _describe_checkout(
@@ -333,6 +326,12 @@ def _describe_checkout(
             f"{merge_base.shown(start.commit)}, found none. This folder is new in the "
             "pull request, so there is no base"
         )
+    here = root.absolute()
+    lengths = [len(os.fsencode(path)) for path in (here, there)]
+    told = (
+        f"path lengths differ: the head's {here} has {lengths[0]} bytes, the base's {there} has "
+        f"{lengths[1]}; memory may be laid out differently"
+    )
     asking = sources.list_dependencies(start)
     built_by = (name for name in asking if name.endswith("pyproject.toml"))
     return Checkout(
@@ -341,20 +340,11 @@ def _describe_checkout(
         head_top=start.top,
         source=git.source_of_base(start.commit, ref),
         ref=ref,
-        notes=(*start.notes, *_lengths(root.absolute(), there), *missing),
+        notes=(*start.notes, *[told] * (lengths[0] != lengths[1]), *missing),
         dependencies=asking,
         source_folders=sources.folders(there),
         native_source=sources.native(start) or next(built_by, ""),
     )
-
-
-def _lengths(head: Path, base: Path) -> list[str]:
-    here, there = (len(os.fsencode(path)) for path in (head, base))
-    told = (
-        f"path lengths differ: the head's {head} has {here} bytes, the base's {base} has {there}; "
-        "memory may be laid out differently"
-    )
-    return [] if here == there else [told]
 
 
 def run_setup(

@@ -66,24 +66,19 @@ def cookie(path: Path) -> Cookie:
 
 
 def sweep(top: Path) -> None:
-    """Remove the folders of owners that were killed, as far as possible."""
-    for path in {*_left_behind(top), *_known_to_git(top)}:
+    """Remove the folders of owners that were killed, as far as possible.
+
+    They are found by name, too: their repository may be gone, as on a cleaned runner.
+    """
+    beside = (path for parent in _list_parents(top) for path in parent.glob(f"{_PREFIX}*"))
+    ours = {path for path in beside if _OURS.fullmatch(path.name)}
+    for path in ours.union(_known_to_git(top)):
         with contextlib.suppress(OSError, CiPerfError):
-            _sweep(top, path)
-
-
-def _sweep(top: Path, path: Path) -> None:
-    try:
-        scratch.sweep_folder(path, cookie(path), functools.partial(_remove, top))
-    except FileNotFoundError:
-        if _is_forgotten(top, path):
-            _forget(top, path)
-
-
-def _left_behind(top: Path) -> Iterator[Path]:
-    """Yield folders whose name is ours. Their repository may be gone, as on a cleaned runner."""
-    for parent in _list_parents(top):
-        yield from (each for each in parent.glob(f"{_PREFIX}*") if _OURS.fullmatch(each.name))
+            try:
+                scratch.sweep_folder(path, cookie(path), functools.partial(_remove, top))
+            except FileNotFoundError:
+                if _is_forgotten(top, path):
+                    _forget(top, path)
 
 
 def _known_to_git(top: Path) -> Iterator[Path]:
@@ -136,7 +131,9 @@ def _candidates(top: Path) -> Iterator[Path]:
 def _list_parents(top: Path) -> list[Path]:
     """Return the folders in which the base may lie, best first."""
     common = git.run(top, "rev-parse", "--git-common-dir").out
-    return [*([top.parent] if top.parent != top else []), _temporary(), top / common / _IN_GIT]
+    # Under the name by which git will know it.
+    temporary = Path(os.path.realpath(tempfile.gettempdir()))
+    return [*([top.parent] if top.parent != top else []), temporary, top / common / _IN_GIT]
 
 
 def _is_in_git(path: Path) -> bool:
@@ -157,11 +154,6 @@ def _name(length: int) -> str:
     if length < len(_PREFIX) + _RANDOM:
         return "".join(letters)
     return f"{_PREFIX}{''.join(letters[:_RANDOM])}".ljust(length, "_")
-
-
-def _temporary() -> Path:
-    """Return the place for temporary files, under the name by which git will know it."""
-    return Path(os.path.realpath(tempfile.gettempdir()))
 
 
 def _remove(top: Path, path: Path) -> None:
