@@ -230,14 +230,14 @@ def measure_command(
     "--output",
     type=click.Path(path_type=Path),
     required=True,
-    help="The file of the merged run. With several classes of machines: the folder for a "
-    "CLASS.json each.",
+    help="The file of the merged run. With several classes of machines: the folder that gets a "
+    "CLASS.json per class.",
 )
 @click.option(
     "--comparison",
     type=click.Path(path_type=Path),
     help="Also judge the merged run, and write the comparison as JSON for `github publish`. With "
-    "several classes of machines: the folder for a CLASS.json each.",
+    "several classes of machines: the folder that gets a CLASS.json per class.",
 )
 @options.fail_on(default=None)
 @options.workloads

@@ -66,7 +66,7 @@ def collect(readings: Iterable[Named]) -> dict[str, WrittenNumbers]:
         if name in originals:
             raise ValueError(
                 f"expected benchmarks of different names, found {originals[name]!r} and "
-                f"{original!r}, both {name!r} here"
+                f"{original!r}, which are both read as {name!r}"
             )
         _check_values(original, reading)
         by_name[name], originals[name] = reading, original

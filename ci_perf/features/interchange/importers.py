@@ -238,7 +238,7 @@ def _workload_names(benchmarks: Sequence[str]) -> dict[str, str]:
         if name in taken:
             raise InvalidFileError(
                 f"expected benchmarks whose names differ in letters and digits, "
-                f"found {taken[name]!r} and {benchmark!r}, both {name!r} here"
+                f"found {taken[name]!r} and {benchmark!r}, which are both read as {name!r}"
             )
         workloads[benchmark], taken[name] = name, benchmark
     return workloads

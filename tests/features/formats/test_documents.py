@@ -24,7 +24,9 @@ def test_a_name_keeps_what_a_metric_may_have():
 def test_two_benchmarks_of_one_name_are_refused():
     same = WrittenNumbers(values=(1.0,))
 
-    with pytest.raises(ValueError, match=re.escape("found 'a[1]' and 'a(1)', both 'a_1_' here")):
+    with pytest.raises(
+        ValueError, match=re.escape("found 'a[1]' and 'a(1)', which are both read as 'a_1_'")
+    ):
         documents.collect([("a[1]", same), ("a(1)", same)])
 
 

@@ -240,7 +240,7 @@ def named(*names, step_s=1.0):
 @pytest.mark.parametrize(
     ("files", "message"),
     [
-        (([named("a/b")], [named("a:b")]), r"found 'a/b' and 'a:b', both 'a\.b' here"),
+        (([named("a/b")], [named("a:b")]), r"found 'a/b' and 'a:b', which are both read as 'a\.b'"),
         (([named("---")], [named("a")]), "expected a benchmark with a name, found '---'"),
         (([], [], [(named("f"), named("g"))]), r"f: expected as many launches .*, found 1 and 0"),
     ],
