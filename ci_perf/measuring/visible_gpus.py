@@ -82,7 +82,7 @@ def _check_order(gpus: Sequence[Sequence[VisibleGpu]], names: str) -> None:
     if len(models) > 1 and any(name.strip().isdecimal() for name in names.split(",")):
         raise ValueError(
             f"CUDA_VISIBLE_DEVICES={names}: expected UUIDs, or CUDA_DEVICE_ORDER=PCI_BUS_ID, "
-            f"found {' and '.join(models)}, which CUDA numbers by their speed"
+            f"found numbers: of {' and '.join(models)}, CUDA counts the fastest first"
         )
 
 

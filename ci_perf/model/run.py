@@ -312,7 +312,7 @@ class Run(Struct, tag_field="type", tag="run", frozen=True, kw_only=True):
         without_numbers = {failed.workload for failed in self.failed}
         is_complete = known <= everything and everything - known <= without_numbers
         if not is_complete or len(known) < len(in_sessions):
-            raise ValueError("merged_from: expected every workload in one session")
+            raise ValueError("merged_from: expected each workload in one session alone")
         if self.canaries:
             raise ValueError("canaries: expected none in a merged run (merged_from has them)")
 
