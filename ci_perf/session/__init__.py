@@ -23,9 +23,8 @@ from ci_perf.model.task import MachineDescription
 from ci_perf.model.validity import distinct, validity_of
 from ci_perf.same_program.records import Records
 from ci_perf.session.interleaving import Against, Interleaving
-from ci_perf.session.lab import GpuLostError, Lab, MachineChecks, new_identity
+from ci_perf.session.lab import GpuLostError, Lab, MachineChecks, describe, new_identity
 from ci_perf.session.listener import Listener
-from ci_perf.session.machine import describe
 from ci_perf.session.programs import SessionPrograms
 from ci_perf.session.runner import SessionRunner
 from ci_perf.session.schedule import Forecast, PairJudge

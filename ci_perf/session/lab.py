@@ -13,22 +13,25 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ci_perf.errors import CiPerfError
 from ci_perf.launch import Outcome, memory_check
 from ci_perf.launch.run_task import Launcher
 from ci_perf.measuring import distrust
 from ci_perf.model.explanation import StepProfile
 from ci_perf.model.process import Memory
-from ci_perf.model.suite import PlannedWorkload
+from ci_perf.model.suite import OWN, Plan, PlannedWorkload
 from ci_perf.model.task import MachineDescription, Task, TaskFailure
 from ci_perf.model.validity import Doubt, Evidence, Reason
 from ci_perf.session.listener import Listener
-from ci_perf.session.machine import LOOK_EVERY_S, QUIET_WAIT_S, await_quiet, disturbances
 from ci_perf.system import files, git, lock
 from ci_perf.system.signals import Interrupts
 from ci_perf.worktree import Checkout, sources
 
 # A machine drifts over minutes: canaries that follow each other sooner tell nothing new.
 CANARIES_EVERY_S = 30.0
+# How long to wait where no option says it: longer than the 10 s over which Linux averages pressure,
+# shorter than measuring takes.
+QUIET_WAIT_S = 60.0
 # The driver frees what a killed process held within a second; each look takes some two.
 _LOOKS = 4
 
@@ -46,13 +49,40 @@ class MachineChecks:
 
     host: Callable[[], Sequence[Reason]] = distrust.distrust_host
     has_room: Callable[[PlannedWorkload, Sequence[Memory]], bool] = memory_check.has_room
-    every_s: float = LOOK_EVERY_S
+    every_s: float = 2.0
     canaries_every_s: float = CANARIES_EVERY_S
     at_once: Callable[[], int] = memory_check.processes_at_once
 
 
 class GpuLostError(Exception):
     """A GPU is lost: whatever was launched on it would fail, or hang."""
+
+
+def describe(
+    plan: Plan,
+    launcher: Launcher,
+    device: str,
+    interrupts: Interrupts,
+) -> MachineDescription:
+    """Describe the machine on which a plan would run. Raises CiPerfError: no such device."""
+    widest = max((*plan.workloads, *plan.tests), key=lambda workload: workload.world_size)
+    devices = widest.world_size
+    answer = launcher.describe(
+        device, threads(plan), devices, interrupts.have_come, commands=plan.commands
+    )
+    if isinstance(answer, TaskFailure):
+        whose = f" ({widest.id} needs {devices})" if devices > 1 else ""
+        raise CiPerfError(answer.reason + whose, output=answer.output)
+    return answer
+
+
+def threads(plan: Plan) -> int:
+    """Return the most threads that any workload is given; canaries get as many.
+
+    One with those of its environment counts as one thread.
+    """
+    given = (workload.protocol.threads for workload in (*plan.workloads, *plan.tests))
+    return max((count for count in given if count != OWN), default=1)
 
 
 def new_identity() -> str:
@@ -107,17 +137,28 @@ class Lab:
             yield
 
     def await_quiet(self) -> None:
-        """Let others finish, for a while; what still speaks against the machine then is noted."""
-        is_asked = self.wait_s is not None
-        reasons = await_quiet(
-            lambda: (*self.checks.host(), *self._against_gpus()),
-            disturbances(self.machine.device, is_asked=is_asked),
-            most_s=QUIET_WAIT_S if self.wait_s is None else self.wait_s,
-            listener=self.listener,
-            clock=self.clock,
-            sleep=self.interrupts.sleep,
-            every_s=self.checks.every_s,
-        )
+        """Let others finish, for a while; what still speaks against the machine then is noted.
+
+        A step on a GPU hardly feels what other programs do to the CPUs: that is awaited where a
+        person asks. Raises KeyboardInterrupt.
+        """
+        start, most_s = self.clock(), QUIET_WAIT_S if self.wait_s is None else self.wait_s
+        own = "cpu" if self.machine.device == "cpu" else "gpu"
+        awaited = {own} if self.wait_s is None else {"cpu", "gpu"}
+        has_waited = False
+        while True:
+            reasons = (*self.checks.host(), *self._against_gpus())
+            why = "; ".join(
+                each.detail for each in reasons if each.doubt and each.doubt.ends_on in awaited
+            )
+            left_s = start + most_s - self.clock()
+            if not why or left_s <= 0:
+                break
+            has_waited = True
+            self.listener.machine_busy(why, self.clock() - start, most_s)
+            self.interrupts.sleep(min(self.checks.every_s, left_s))
+        if has_waited:
+            self.listener.machine_awaited(why, self.clock() - start)
         self._note(reasons)
 
     def _against_gpus(self) -> tuple[Reason, ...]:

@@ -14,8 +14,7 @@ from ci_perf.model.suite import Plan, PlannedWorkload
 from ci_perf.model.task import TaskFailure
 from ci_perf.model.validity import Canary, Doubt
 from ci_perf.session import schedule
-from ci_perf.session.lab import Lab
-from ci_perf.session.machine import threads
+from ci_perf.session.lab import Lab, threads
 
 _INTERRUPTED = "interrupted before it was measured"
 Position = Literal["before", "between", "after"]

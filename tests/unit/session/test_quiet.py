@@ -1,33 +1,57 @@
 """Waiting until nobody else uses the machine."""
 
 import itertools
+from typing import Any
 
 import pytest
 
+from ci_perf.model.task import MachineDescription
 from ci_perf.model.validity import Doubt
-from ci_perf.session.machine import await_quiet, disturbances
+from ci_perf.session import Lab, MachineChecks
+from ci_perf.system.signals import Interrupts
 from tests.clocks import Clock
-from tests.sessions import Recorder
+from tests.runs import an_environment
+from tests.sessions import Launches, Recorder
 
 BUSY = Doubt.HOST_PRESSURE.reason("tasks waited for a CPU 90%")
 NO_ROOM = Doubt.LOW_DISK.reason("nothing left")
-CPU = disturbances("cpu", is_asked=False)
+
+
+class Sleepless(Interrupts):
+    """Its sleep takes time of the clock alone."""
+
+    def __init__(self, clock):
+        super().__init__()
+        self.clock = clock
+
+    def sleep(self, seconds):
+        self.clock.now += seconds
 
 
 @pytest.fixture
-def wait():
+def wait(tmp_path):
     """Wait while these looks see these reasons, the last one for ever; return what came of it."""
     clock, listener = Clock(), Recorder()
+    launcher: Any = Launches()
 
-    def sleep(seconds):
-        clock.now += seconds
-
-    def wait(*looks, codes=CPU, most_s=60.0):
+    def wait(*looks, device="cpu", wait_s=None):
         seen = itertools.chain(looks, itertools.repeat(looks[-1]))
-        reasons = await_quiet(
-            lambda: next(seen), codes, most_s=most_s, listener=listener, clock=clock, sleep=sleep
+        lab = Lab(
+            root=str(tmp_path),
+            python_path=(),
+            launcher=launcher,
+            listener=listener,
+            interrupts=Sleepless(clock),
+            machine=MachineDescription(
+                device=device, locks=(), gpus=(), environment=an_environment()
+            ),
+            lock_timeout_s=1,
+            wait_s=wait_s,
+            checks=MachineChecks(host=lambda: next(seen)),
+            clock=clock,
         )
-        return reasons, clock.now, listener.heard
+        lab.await_quiet()
+        return lab.reasons, clock.now, listener.heard
 
     return wait
 
@@ -48,7 +72,7 @@ def test_waiting_ends_as_soon_as_the_machine_is_quiet(wait):
 
 
 def test_when_the_time_is_over_what_still_disturbs_is_told_and_held_against_the_machine(wait):
-    reasons, waited_s, heard = wait([BUSY], most_s=5.0)
+    reasons, waited_s, heard = wait([BUSY], wait_s=5.0)
 
     assert (reasons, waited_s) == ([BUSY], 5.0)
     assert heard[-1] == ("machine_awaited", BUSY.detail, 5.0)
@@ -59,7 +83,7 @@ def test_nobody_waits_for_what_does_not_end_by_itself(wait):
 
 
 def test_no_time_to_wait_is_one_look(wait):
-    assert wait([BUSY], most_s=0.0) == ([BUSY], 0.0, [])
+    assert wait([BUSY], wait_s=0.0) == ([BUSY], 0.0, [])
 
 
 @pytest.mark.parametrize(
@@ -74,6 +98,10 @@ def test_no_time_to_wait_is_one_look(wait):
     ],
 )
 def test_a_gpu_is_waited_for_where_others_use_it_and_its_host_where_a_person_asks(
-    device, is_asked, code, is_awaited
+    wait, device, is_asked, code, is_awaited
 ):
-    assert (Doubt[code.upper()] in disturbances(device, is_asked=is_asked)) is is_awaited
+    reason = Doubt[code.upper()].reason("as seen")
+
+    *_, heard = wait([reason], device=device, wait_s=5.0 if is_asked else None)
+
+    assert bool(heard) is is_awaited
