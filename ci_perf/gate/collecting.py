@@ -78,7 +78,7 @@ def collect_plan(
 def collect_base(
     base: Checkout, head: Plan, notify: Notify, interrupted: Interrupted = never
 ) -> Checkout:
-    """Return a base with a workload for each of its tests, and with those that the head lacks.
+    """Return a base with a workload for each of its tests, called as in the head, and what is lost.
 
     These are run once: one that the base does not measure either is not lost.
     """
@@ -107,6 +107,14 @@ def collect_base(
         for node, name in lost.items()
         if node in measured
     }
+    # Its id follows from all paths of a table, of which one side may lack some.
+    ids = {_node(workload): workload.id for workload in head.workloads if _node(workload)}
+    shared = tuple(
+        msgspec.structs.replace(workload, id=ids.get(_node(workload), workload.id))
+        for workload in plan.workloads
+        if _node(workload) not in lost
+    )
+    plan = msgspec.structs.replace(plan, workloads=shared)
     return dataclasses.replace(base, plan=plan, unmeasured=unmeasured)
 
 
@@ -122,12 +130,15 @@ def _find_measured(collect: Callable[..., Plan], plan: Plan) -> set[str]:
 def _find_lost(base: Plan, head: Plan) -> dict[str, str]:
     """Return the ids, by node id, of what was asked for and the head does not measure.
 
+    A test that is new in the head may be that of the base of the same id, in a file that has moved.
     Nobody knows the tests of a file that one side cannot import: the other side's stand for it.
     """
     nodes = {_node(workload) for workload in head.workloads}
     known = nodes | {_find_file(node) for node in nodes}
+    before = {_node(workload) for workload in base.workloads}
+    new = {workload.id for workload in head.workloads if _node(workload) not in before}
     asked = [each for each in base.workloads if is_selected(each.id, head.selection)]
-    names = {_node(workload): workload.id for workload in asked}
+    names = {_node(workload): workload.id for workload in asked if workload.id not in new}
     lost = names.keys() - known - {""}
     return {node: names[node] for node in sorted(lost) if _find_file(node) not in nodes}
 

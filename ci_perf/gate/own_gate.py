@@ -17,6 +17,7 @@ from ci_perf.program.trees import IncomparableError, Tree, join_path
 
 # No test lies deeper; the path of one that a stranger has invented may be endless.
 _MOST_FOLDERS = 50
+_UNKNOWN = "unknown"
 
 
 def note(
@@ -69,21 +70,34 @@ def note(
 
 
 def list_test_files(run: Run) -> set[str]:
-    """Return the files of the tests of a run, and each conftest.py that may be above one."""
+    """Return the files of the tests of a run."""
     measured = [find_node(each.launch, each.parameters) for each in run.measured]
     failed = [find_node(each.launch, each.parameters) for each in run.failed]
-    files = {node.partition("::")[0] for node in (*measured, *failed) if node}
-    above = (PurePosixPath(file).parents[-_MOST_FOLDERS:] for file in files)
-    return files.union(str(folder / "conftest.py") for folders in above for folder in folders)
+    return {node.partition("::")[0] for node in (*measured, *failed) if node}
 
 
-def find_changed(names: Iterable[str], base: Tree, head: Tree, *, prefix: str = "") -> list[str]:
-    """Return which files differ; `prefix` is their folder. What is in a submodule always does."""
-    return sorted(name for name in names if _is_different(join_path(prefix, name), base, head))
+def find_changed(
+    test_files: Iterable[str], base: Tree, head: Tree, *, prefix: str = ""
+) -> list[str]:
+    """Return which files of tests differ, and which conftest.py above one.
+
+    A file that the base lacks has new tests alone. What is in a submodule always differs. `prefix`
+    is the folder of the files.
+    """
+    blobs = {file: _find_blob(base, join_path(prefix, file)) for file in test_files}
+    known = [file for file, blob in blobs.items() if blob is not None]
+    above = {folder for file in known for folder in PurePosixPath(file).parents[-_MOST_FOLDERS:]}
+    of_tests = {*known, *(str(folder / "conftest.py") for folder in above)}
+    return sorted(name for name in of_tests if _differs(join_path(prefix, name), base, head))
 
 
-def _is_different(path: str, base: Tree, head: Tree) -> bool:
+def _differs(path: str, base: Tree, head: Tree) -> bool:
+    before = _find_blob(base, path)
+    return before == _UNKNOWN or before != _find_blob(head, path)
+
+
+def _find_blob(tree: Tree, path: str) -> str | None:
     try:
-        return base.blob(path) != head.blob(path)
+        return tree.blob(path)
     except IncomparableError:
-        return True
+        return _UNKNOWN

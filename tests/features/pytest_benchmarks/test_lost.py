@@ -102,6 +102,34 @@ def test_what_the_head_no_longer_measures_is_lost(tmp_path, head, lost):
     assert collected(tmp_path, {}, head).unmeasured == lost
 
 
+def test_a_test_is_called_as_in_the_head_whatever_paths_the_base_lacks(tmp_path):
+    tables = {TOML: TABLE.replace('["bench"]', '["bench", "more"]')}
+
+    found = collected(tmp_path, tables, {**tables, "more/test_z.py": TEST_A})
+
+    assert found.unmeasured == {}
+    assert {workload.id for workload in found.plan.workloads} == {
+        *("bench.test_x.test_a", "bench.test_x.test_b.1", "bench.test_x.test_b.2"),
+        "bench.test_y.test_a",
+    }
+
+
+def test_a_test_of_the_same_id_in_another_file_is_the_same_unless_the_base_has_that_one(tmp_path):
+    moved = {FILE: "", "new/test_x.py": TESTS, "bench/test_y.py": "", "new/test_y.py": TEST_A}
+
+    found = collected(tmp_path / "moved", {}, {**moved, TOML: TABLE.replace("bench", "new")})
+    assert found.unmeasured == {}
+    inner = {"bench/in/__init__.py": "pass", "bench/in/test_y.py": TEST_A}
+    found = collected(tmp_path / "in", inner, {**inner, TOML: TABLE.replace("bench", "bench/in")})
+    assert found.unmeasured == {
+        **dict.fromkeys(("test_x.test_a", "test_x.test_b.1", "test_x.test_b.2"), ""),
+        "test_y.test_a": "",
+    }
+    assert [(each.id, each.parameters["node"]) for each in found.plan.workloads] == [
+        ("test_y.test_a", "bench/in/test_y.py::test_a")
+    ]
+
+
 def test_without_tables_the_head_has_lost_all_tests(tmp_path):
     head = {TOML: '[suites.smoke]\ndevice = "cpu"\n' + COMMAND}
 

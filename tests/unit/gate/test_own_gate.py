@@ -216,13 +216,6 @@ def a_tested_run(*nodes):
     return a_run(*tests, a_measured("w1", STEP_S, parameters={"node": "w1.py"}))
 
 
-def test_a_test_has_its_file_and_each_conftest_above():
-    assert own_gate.list_test_files(a_tested_run("b/test_x.py::test_a[1/2]")) == {
-        *("b/test_x.py", "b/conftest.py", "conftest.py"),
-    }
-    assert own_gate.list_test_files(a_run(a_measured("w1", STEP_S))) == set()
-
-
 @pytest.mark.parametrize(
     ("files", "named"),
     [
@@ -233,6 +226,7 @@ def test_a_test_has_its_file_and_each_conftest_above():
         ({"conftest.py": "added", "c/conftest.py": "elsewhere"}, ["conftest.py"]),
         ({"shared/real.py": "less"}, ["b/test_link.py"]),
         ({"b/helpers.py": "any code"}, []),
+        ({"new/test_y.py": "new tests", "new/conftest.py": "of these alone"}, []),
     ],
 )
 def test_a_changed_file_of_a_test_is_named(tmp_path, files, named):
@@ -245,7 +239,9 @@ def test_a_changed_file_of_a_test_is_named(tmp_path, files, named):
     for name, text in files.items():
         (git.root / name).parent.mkdir(exist_ok=True)
         (git.root / name).write_text(text)
-    tests = own_gate.list_test_files(a_tested_run("b/test_x.py::a", "b/test_link.py::a"))
+    tests = own_gate.list_test_files(
+        a_tested_run("b/test_x.py::a[1/2]", "b/test_link.py::a", "new/test_y.py::a")
+    )
 
     found = own_gate.find_changed(tests, GitTree(git.root, "main"), FolderTree(git.root))
 
@@ -256,7 +252,7 @@ def test_a_changed_file_of_a_test_is_named(tmp_path, files, named):
 def test_a_node_that_a_stranger_invents_does_no_harm(tmp_path, node):
     tree = FolderTree(tmp_path)
 
-    files = own_gate.list_test_files(a_tested_run(node))
+    found = own_gate.find_changed(own_gate.list_test_files(a_tested_run(node)), tree, tree)
 
-    assert len(files) <= 51
-    assert "conftest.py" not in own_gate.find_changed(files, tree, tree)
+    assert len(found) <= 51
+    assert "conftest.py" not in found
