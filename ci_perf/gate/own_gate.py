@@ -13,7 +13,7 @@ from ci_perf.model.comparison import Code, Comparison
 from ci_perf.model.gate_change import BaselineEdit
 from ci_perf.model.run import Run
 from ci_perf.model.suite import find_node
-from ci_perf.program.trees import IncomparableError, Tree, join_path
+from ci_perf.program.trees import IncomparableError, Tree
 
 # No test lies deeper; the path of one that a stranger has invented may be endless.
 _MOST_FOLDERS = 50
@@ -77,18 +77,18 @@ def list_test_files(run: Run) -> set[str]:
 
 
 def find_changed(
-    test_files: Iterable[str], base: Tree, head: Tree, *, prefix: str = ""
+    test_files: Iterable[str], base: Tree, head: Tree, *, folder: Path = Path()
 ) -> list[str]:
     """Return which files of tests differ, and which conftest.py above one.
 
-    A file that the base lacks has new tests alone. What is in a submodule always differs. `prefix`
-    is the folder of the files.
+    A file that the base lacks has new tests alone. What is in a submodule always differs. `folder`
+    is that of the project below the root of both.
     """
-    blobs = {file: _find_blob(base, join_path(prefix, file)) for file in test_files}
+    blobs = {file: _find_blob(base, str(folder / file)) for file in test_files}
     known = [file for file, blob in blobs.items() if blob is not None]
-    above = {folder for file in known for folder in PurePosixPath(file).parents[-_MOST_FOLDERS:]}
-    of_tests = {*known, *(str(folder / "conftest.py") for folder in above)}
-    return sorted(name for name in of_tests if _differs(join_path(prefix, name), base, head))
+    above = {each for file in known for each in PurePosixPath(file).parents[-_MOST_FOLDERS:]}
+    of_tests = {*known, *(str(each / "conftest.py") for each in above)}
+    return sorted(name for name in of_tests if _differs(str(folder / name), base, head))
 
 
 def _differs(path: str, base: Tree, head: Tree) -> bool:

@@ -162,8 +162,8 @@ def _add_gate_changes(
         how, files = run.interleaved, own_gate.list_test_files(run)
         # Tests are those of the commit that was launched: the branch may have changed since.
         start = GithubTree(measured.client, how.source.commit) if how and files else base
-        prefix = baseline_changes.find_in_repository(Path()).as_posix().removeprefix(".")
-        tests = own_gate.find_changed(files, start, head, prefix=prefix)
+        project = Path(baseline_changes.find_in_repository(Path()))
+        tests = own_gate.find_changed(files, start, head, folder=project)
         noted = own_gate.note(
             comparison, base=base, head=head, folder=folder, edits=edits, test_files=tests
         )

@@ -248,6 +248,18 @@ def test_a_changed_file_of_a_test_is_named(tmp_path, files, named):
     assert found == named
 
 
+def test_the_files_of_a_project_in_a_hidden_folder_are_found(tmp_path):
+    git = repositories.init(tmp_path / "project")
+    (git.root / ".ci").mkdir()
+    file = git.root / ".ci/test_x.py"
+    file.write_text("work")
+    git.commit()
+    file.write_text("less")
+    trees = GitTree(git.root, "main"), FolderTree(git.root)
+
+    assert own_gate.find_changed(["test_x.py"], *trees, folder=Path(".ci")) == ["test_x.py"]
+
+
 @pytest.mark.parametrize("node", ["/etc/passwd", "../../etc/passwd", "\0", "x/" * 500_000])
 def test_a_node_that_a_stranger_invents_does_no_harm(tmp_path, node):
     tree = FolderTree(tmp_path)
