@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from ci_perf.system import git
@@ -13,7 +13,7 @@ _LEFT_OUT = {"OLDPWD", *git.ELSEWHERE}
 _KEPT = {"HOME"}
 _BORDER = r"\s:;,='\"`()\[\]{}<>|&?#"
 # What no path begins behind; an option may come before it: "-I/usr/include".
-_PATH = re.compile(rf"(?<![\w.~/+*?)}}-])(-\w)?(/[^{_BORDER}]*)")
+_BEFORE = r"(?<![\0\w.~/+*?)}-])(-\w)?"
 _OPTION = re.compile(r"^-\w(?=[/.])")
 _HOME = re.compile(r"(?<![\w./])(~|\$HOME|\$\{HOME\})(?=/)")
 
@@ -28,8 +28,9 @@ def build_side_environment(
     """
     top = git.find_top(root)
     start = home or top
+    kept = _KEPT if start != top else ours
     moved = {
-        name: value if name in _KEPT else _change_paths(value, lambda path: _move(path, start, top))
+        name: value if name in kept else _change_paths(value, root, top, start)
         for name, value in ours.items()
         if name not in _LEFT_OUT
     }
@@ -42,7 +43,10 @@ def list_kept(ours: Mapping[str, str], root: Path, home: Path) -> list[str]:
     return sorted(
         name
         for name, value in build_side_environment(ours, root, home).items()
-        if any(find_inside(path, home) and not find_inside(path, top) for path in _list(value))
+        if any(
+            find_inside(whole, home) and not find_inside(whole, top)
+            for whole in (_complete(path, root, top, home) for path in _list(value, home))
+        )
     )
 
 
@@ -58,12 +62,10 @@ def find_path_inside(word: str, root: Path, home: Path) -> str:
     A relative path does so if it leaves the checkout before: commands start in `root`.
     """
     text = _HOME.sub(lambda _: os.path.expanduser("~"), word)  # noqa: PTH111  as a shell does
-    below = os.path.relpath(root, git.find_top(root))
-    for token in (text, *re.split(f"[{_BORDER}]+", text)):
+    top = git.find_top(root)
+    for token in (*_list(text, home), *re.split(f"[{_BORDER}]+", text)):
         path = _OPTION.sub("", token)
-        leaves = os.path.normpath(f"{below}/{path}").startswith("../")
-        whole = path if path.startswith("/") else f"{root}/{path}" if leaves else ""
-        if find_inside(f"/{whole.lstrip('/')}", home):
+        if find_inside(f"/{_complete(path, root, top, top).lstrip('/')}", home):
             return path
     return ""
 
@@ -82,28 +84,42 @@ def find_inside(path: str, top: Path) -> str:
     return "" if below.split("/")[0] == ".." else below
 
 
-def _move(path: str, home: Path, top: Path) -> str | None:
-    """Return a path into `home` as one into `top`; `None` where it is elsewhere, or not there."""
-    below = find_inside(path, home)
-    if not below or not os.path.lexists(top / below):
-        return None
-    slashes = len(path) - len(path.lstrip("/"))
-    return "/" * (slashes - 1) + str(top / below) + "/" * path.endswith("/")
+def _complete(path: str, root: Path, top: Path, home: Path) -> str:
+    """Return an absolute path as it is, and one that leaves the checkout from `root` in `home`."""
+    below = os.path.relpath(root, top)
+    leaves = os.path.normpath(f"{below}/{path}").startswith("../")
+    return path if path.startswith("/") else f"{home}/{below}/{path}" if leaves else ""
 
 
-def _list(text: str) -> Iterator[str]:
+def _find_paths(home: Path) -> re.Pattern[str]:
+    """Return what finds a path in a text: without spaces, except in `home` itself."""
+    return re.compile(rf"{_BEFORE}((?:{re.escape(str(home))}(?![^/{_BORDER}])|/)[^{_BORDER}]*)")
+
+
+def _list(text: str, home: Path) -> Iterator[str]:
     """Yield what may be a path: each element of a list, and each path in it."""
     for element in text.split(os.pathsep):
         yield element
-        yield from (match[2] for match in _PATH.finditer(element))
+        yield from (match[2] for match in _find_paths(home).finditer(element))
 
 
-def _change_paths(text: str, change: Callable[[str], str | None]) -> str:
-    """Return a text in which `change` has replaced elements of a list, else paths in them."""
+def _change_paths(text: str, root: Path, top: Path, home: Path) -> str:
+    """Return a text whose paths into `home` lead into `top`: elements of a list, or paths in them.
+
+    One that is not there is kept.
+    """
+
+    def change(path: str) -> str:
+        below = find_inside(_complete(path, root, top, home), home)
+        if not below or not os.path.lexists(top / below):
+            return ""
+        slashes = len(path) - len(path.lstrip("/"))
+        return "/" * (slashes - 1) + str(top / below) + "/" * path.endswith("/")
 
     def change_inner(match: re.Match[str]) -> str:
         return (match[1] or "") + (change(match[2]) or match[2])
 
     return os.pathsep.join(
-        change(element) or _PATH.sub(change_inner, element) for element in text.split(os.pathsep)
+        change(element) or _find_paths(home).sub(change_inner, element)
+        for element in text.split(os.pathsep)
     )

@@ -33,10 +33,12 @@ MOVED = {
     "FLAGS": ("-I{repo}/src -DTOP={repo} -O2", "-I{base}/src -DTOP={base} -O2"),
     "URL": ("sqlite:///{repo}/conf.py?mode=ro", "sqlite:///{base}/conf.py?mode=ro"),
     "FILE_URL": ("file://{repo}/conf.py", "file://{base}/conf.py"),
+    "LEAVES": ("../repo/src:../repo2", "{base}/src:../repo2"),
     "JSON": ('{{"a": "{repo}/src", "b": 1}}', '{{"a": "{base}/src", "b": 1}}'),
 }
 AS_THEY_ARE = {
     "DATA": "{repo}/data",
+    "LEAVES_FOR_DATA": "../repo/data",
     "VIRTUAL_ENV": "{repo}/.venv",
     "PREFIX": "{repo}2/src",
     "SUFFIX": "/mnt{repo}/src",
@@ -97,9 +99,14 @@ def test_a_checkout_with_a_space_in_its_path_is_found(head):
     other = head.parent / "my repo"
     head.rename(other)
 
-    side = side_paths.build_side_environment({"W": f"{other}/src"}, head.parent / "base", other)
+    ours = {"W": f"{other}/src", "FLAGS": f"-I{other}/src --top={other} '{other}2'"}
+    side = side_paths.build_side_environment(ours, head.parent / "base", other)
 
-    assert side["W"] == str(head.parent / "base/src")
+    base = head.parent / "base"
+    assert side["W"] == f"{base}/src"
+    assert side["FLAGS"] == f"-I{base}/src --top={base} '{other}2'"
+    assert side_paths.find_path_inside(f"--config={other}/conf.py", other, other)
+    assert not side_paths.find_path_inside(f"--config={other}2/conf.py", other, other)
 
 
 def test_what_both_sides_share_is_named(head):
@@ -108,7 +115,7 @@ def test_what_both_sides_share_is_named(head):
 
     kept = side_paths.list_kept(ours, head.parent / "base", head)
 
-    assert kept == ["DATA", "HOME", "PATH", "VIRTUAL_ENV"]
+    assert kept == ["DATA", "HOME", "LEAVES_FOR_DATA", "PATH", "VIRTUAL_ENV"]
 
 
 def test_what_differs_between_the_sides_is_named(head):
