@@ -16,7 +16,7 @@ from ci_perf.judging import compare, summarise
 from ci_perf.model.run import Pair, Paired
 from ci_perf.program.tree_sources import FolderTree, GitTree
 from ci_perf.report import headline, markdown, page, phrases, terminal
-from tests import accepting, repositories
+from tests import accepting, headlines, repositories
 from tests.comparisons import an_interleaved
 from tests.runs import CPU, a_measured, a_process, a_run
 
@@ -187,7 +187,7 @@ def test_what_an_author_does_to_the_gate_is_named_before_the_rows(main, tmp_path
     # A pass with another gate is no plain pass.
     first_line = phrases.plain(headline.summarise(comparison))
     is_pass = attempt.code == ExitCode.OK
-    assert first_line.startswith("⚠️ Pass (green job), and the gate changes: ") == is_pass
+    assert first_line.startswith(headlines.GATE_CHANGED) == is_pass
     assert "No action needed" not in markdown.render(comparison)
     for form, text in shown.items():
         said = " ".join(text.split())

@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from ci_perf.errors import ExitCode
-from tests import repositories
+from tests import headlines, repositories
 from tests.projects import Project
 
 SUITE = """
@@ -105,9 +105,7 @@ def test_a_table_that_is_gone_is_named_with_its_tests(branch):
     done, changes, names = checked(branch)
 
     assert (done.code, names) == (ExitCode.OK, {"nap"}), done.err
-    assert headline(done).startswith(
-        "### ⚠️ Pass (green job), and the gate changes: workload removed"
-    )
+    assert headline(done).startswith(f"### {headlines.GATE_CHANGED}workload removed")
     assert changes == {
         ("workload removed", name, "", "")
         for name in ("pytest bench", "test_gone.test_gone", "test_kept.test_kept")
@@ -134,7 +132,7 @@ def test_a_test_that_is_skipped_and_files_that_do_less_are_named_and_run_json_kn
         (changed, "", "bench/test_kept.py", ""),
     }
     for out in (done, again):
-        assert headline(out).startswith("### ⚠️ Pass (green job), and the gate changes:")
+        assert headline(out).startswith(f"### {headlines.GATE_CHANGED}")
         above = out.out.partition("All ")[0].replace("`", "")
         assert "- workload removed: test_gone.test_gone, because: Skipped: flaky" in above
         assert "No action needed" not in above
