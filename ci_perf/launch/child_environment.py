@@ -85,21 +85,14 @@ def apart_from(root: Path, ours: Mapping[str, str], threads: Threads) -> dict[st
     PYTHONPATH may lead there. What else it holds stays (clusters provide torch that way), the
     folder of our dependencies wherever it lies, and this package itself.
     """
-    entries = ours.get("PYTHONPATH", "").split(os.pathsep)
+    entries = filter(os.path.isabs, ours.get("PYTHONPATH", "").split(os.pathsep))
+    places = {entry: Path(os.path.realpath(entry)) for entry in entries}
     apart = [
         entry
-        for entry in entries
-        if Path(entry).is_absolute() and (not _is_inside(entry, root) or _is_ours(entry))
+        for entry, place in places.items()
+        if place == _DEPENDENCIES or not place.is_relative_to(os.path.realpath(root))
     ]
     return {
         **build_child_environment(ours, threads),
         "PYTHONPATH": os.pathsep.join([*apart, str(_PACKAGES)]),
     }
-
-
-def _is_inside(entry: str, root: Path) -> bool:
-    return Path(os.path.realpath(entry)).is_relative_to(os.path.realpath(root))
-
-
-def _is_ours(entry: str) -> bool:
-    return Path(entry).resolve() == _DEPENDENCIES

@@ -166,15 +166,24 @@ class Launcher(ABC):
         `devices` is the largest number of devices that any task will need; `commands` may use any.
         """
         words = (device, str(threads), str(devices), "commands" if commands else "")
-        what = "describing the machine"
-        return self._run_module(MACHINE, words, MachineDescription, what, interrupted)
+        return run_module(
+            lambda folder: self._run_ours(MACHINE, words, folder, interrupted),
+            MachineDescription,
+            what="describing the machine",
+            timeout_s=TORCH_TIMEOUT_S,
+        )
 
     def canaries(
         self, device: str, threads: int, interrupted: Interrupted = never
     ) -> Mapping[str, float] | TaskFailure:
         """Run the fixed programs; return seconds by name, none where there is no torch."""
         words = (device, str(threads))
-        times = self._run_module(CANARIES, words, CanaryTimes, "the canaries", interrupted)
+        times = run_module(
+            lambda folder: self._run_ours(CANARIES, words, folder, interrupted),
+            CanaryTimes,
+            what="the canaries",
+            timeout_s=TORCH_TIMEOUT_S,
+        )
         return times if isinstance(times, TaskFailure) else times.median_s
 
     @abstractmethod
@@ -198,16 +207,6 @@ class Launcher(ABC):
         It gets the environment of the measured code, and `variables`. What it starts ends with it.
         Raises OSError and CiPerfError when it cannot be started.
         """
-
-    def _run_module(
-        self, module: str, words: Sequence[str], kind: type[T], what: str, interrupted: Interrupted
-    ) -> T | TaskFailure:
-        return run_module(
-            lambda folder: self._run_ours(module, words, folder, interrupted),
-            kind,
-            what=what,
-            timeout_s=TORCH_TIMEOUT_S,
-        )
 
     @abstractmethod
     def _run_ours(

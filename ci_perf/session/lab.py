@@ -21,7 +21,7 @@ from ci_perf.model.explanation import StepProfile
 from ci_perf.model.process import Memory
 from ci_perf.model.suite import OWN, Plan, PlannedWorkload
 from ci_perf.model.task import MachineDescription, Task, TaskFailure
-from ci_perf.model.validity import Doubt, Evidence, Reason
+from ci_perf.model.validity import Doubt, Reason
 from ci_perf.session.listener import Listener
 from ci_perf.system import files, git, lock
 from ci_perf.system.signals import Interrupts
@@ -257,13 +257,17 @@ class Lab:
 
     def _noted(self, task: Task, outcome: Outcome) -> Outcome:
         """Note what an outcome says against the machine."""
+        workload = task.workload
         if isinstance(outcome, TaskFailure):
             self.is_suspect = True
-            workload = task.workload
             self._note(distrust.distrust_failure(workload.id, outcome, workload.world_size))
             return outcome
-        self._note(self._against(task.workload, outcome.process.evidence))
-        lost = distrust.report_incomplete(task.workload.id, outcome.process)
+        evidence = outcome.process.evidence
+        if evidence is not None:  # the monitor may be turned off
+            self._note(distrust.distrust_process(workload.id, evidence, workload.world_size))
+            if self.machine.gpus and not evidence.gpus:
+                self.reasons.append(distrust.report_unwatched(workload.id, evidence.trouble))
+        lost = distrust.report_incomplete(workload.id, outcome.process)
         self.reasons += lost
         self.is_suspect = self.is_suspect or bool(lost)
         return outcome
@@ -271,15 +275,6 @@ class Lab:
     def _note(self, reasons: Sequence[Reason]) -> None:
         self.reasons += reasons
         self.is_lost |= any(each.doubt is Doubt.GPU_LOST for each in reasons)
-
-    def _against(self, workload: PlannedWorkload, evidence: Evidence | None) -> tuple[Reason, ...]:
-        """Return what the monitor has against a process; nothing when it was turned off."""
-        if evidence is None:
-            return ()
-        reasons = distrust.distrust_process(workload.id, evidence, workload.world_size)
-        if self.machine.gpus and not evidence.gpus:
-            return (*reasons, distrust.report_unwatched(workload.id, evidence.trouble))
-        return reasons
 
 
 def _user() -> str:

@@ -114,7 +114,10 @@ def run(
             clock = time.monotonic if slot is None else slot.clock
             in_time = _wait(child, timeout_s, interrupted, clock)
             if not in_time:
-                _dump_stacks(child)
+                # A hanging worker prints where it hangs.
+                child.send_signal(signal.SIGUSR1)
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    child.wait(timeout=_STACK_DUMP_S)
         finally:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(child.pid, signal.SIGKILL)
@@ -184,13 +187,10 @@ class _Tail:
                     continue
             if not chunk:
                 return
-            self._keep(chunk[-TAIL_BYTES:])
-
-    def _keep(self, chunk: bytes) -> None:
-        self._chunks.append(chunk)
-        self._size += len(chunk)
-        while self._size - len(self._chunks[0]) >= TAIL_BYTES:
-            self._size -= len(self._chunks.popleft())
+            self._chunks.append(chunk[-TAIL_BYTES:])
+            self._size += len(self._chunks[-1])
+            while self._size - len(self._chunks[0]) >= TAIL_BYTES:
+                self._size -= len(self._chunks.popleft())
 
 
 def _wait(
@@ -208,13 +208,6 @@ def _wait(
             return False
         processes.wait_briefly(child.pid, _POLL_S)
     return True
-
-
-def _dump_stacks(child: Child) -> None:
-    """Have a hanging worker print where it hangs: it listens for SIGUSR1."""
-    child.send_signal(signal.SIGUSR1)
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        child.wait(timeout=_STACK_DUMP_S)
 
 
 def _kill(left: Callable[[], set[int]]) -> None:

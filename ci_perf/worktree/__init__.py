@@ -5,6 +5,7 @@ Submodules are provided from those of the head. Nothing is fetched, no file of G
 """
 
 import contextlib
+import functools
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -216,8 +217,9 @@ class Checkout:
         )
 
 
-@contextlib.contextmanager
-def base_of(root: Path, ref: str, *, has_setup: bool = False) -> Iterator[Checkout]:
+def base_of(
+    root: Path, ref: str, *, has_setup: bool = False
+) -> contextlib.AbstractContextManager[Checkout]:
     """Provide the commit where HEAD and `ref` parted, in a worktree that is removed afterwards.
 
     `root` may be a folder inside the repository: the checkout's root is then the same folder of
@@ -229,19 +231,18 @@ def base_of(root: Path, ref: str, *, has_setup: bool = False) -> Iterator[Checko
     process left is removed first. Raises UsageError for a wrong `ref` or
     `root`, CiPerfError for what is missing here, KeyboardInterrupt.
     """
-    with _check_out(root, ref, merge_base.find(root, ref), has_setup=has_setup) as checkout:
-        yield checkout
+    return _check_out(root, ref, merge_base.find(root, ref), has_setup=has_setup)
 
 
-@contextlib.contextmanager
-def commit_of(root: Path, ref: str, *, has_setup: bool = False) -> Iterator[Checkout]:
+def commit_of(
+    root: Path, ref: str, *, has_setup: bool = False
+) -> contextlib.AbstractContextManager[Checkout]:
     """Provide the commit that `ref` names itself, as `base_of` provides the one where HEAD began.
 
     ``head_top`` is the top of the repository at `root`: where a process imports from there, as by
     an editable install, every commit would be the same code.
     """
-    with _check_out(root, ref, merge_base.exactly(root, ref), has_setup=has_setup) as checkout:
-        yield checkout
+    return _check_out(root, ref, merge_base.exactly(root, ref), has_setup=has_setup)
 
 
 @contextlib.contextmanager
@@ -249,7 +250,7 @@ def _check_out(root: Path, ref: str, start: Start, *, has_setup: bool) -> Iterat
     with signals.defer_signals() as deferral:
         worktree_dir.sweep(start.top)
         with worktree_dir.claim_folder(start.top) as folder:
-            run = _runner(folder, deferral.have_come)
+            run = functools.partial(_run_git, folder, deferral.have_come)
             _add(start, folder, run)
             missing = _fill(start, folder, run, has_setup=has_setup)
             checkout = _describe_checkout(root, ref, start, folder, missing)
@@ -257,23 +258,21 @@ def _check_out(root: Path, ref: str, start: Start, *, has_setup: bool) -> Iterat
                 yield checkout
 
 
-def _runner(folder: Path, interrupted: Callable[[], bool]) -> RunGit:
-    """Return a function that runs git, and ends all that git has started if we are interrupted."""
-
-    def run(where: Path, arguments: Sequence[str]) -> Ended:
-        try:
-            return child.run(
-                git.command(where, *arguments),
-                cwd=str(where),
-                environment=git.environment(os.environ),
-                cookie=worktree_dir.cookie(folder),
-                timeout_s=_CHECKOUT_S,
-                interrupted=interrupted,
-            )
-        except OSError as error:
-            raise CiPerfError(f"git in {where}: cannot be started: {error.strerror}") from None
-
-    return run
+def _run_git(
+    folder: Path, interrupted: Callable[[], bool], where: Path, arguments: Sequence[str]
+) -> Ended:
+    """Run git; end all that it has started for the worktree in `folder` if we are interrupted."""
+    try:
+        return child.run(
+            git.command(where, *arguments),
+            cwd=str(where),
+            environment=git.environment(os.environ),
+            cookie=worktree_dir.cookie(folder),
+            timeout_s=_CHECKOUT_S,
+            interrupted=interrupted,
+        )
+    except OSError as error:
+        raise CiPerfError(f"git in {where}: cannot be started: {error.strerror}") from None
 
 
 def _add(start: Start, folder: Path, run: RunGit) -> None:
