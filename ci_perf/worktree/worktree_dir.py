@@ -70,8 +70,8 @@ def sweep(top: Path) -> None:
 
     They are found by name, too: their repository may be gone, as on a cleaned runner.
     """
-    beside = (path for parent in _list_parents(top) for path in parent.glob(f"{_PREFIX}*"))
-    ours = {path for path in beside if _OURS.fullmatch(path.name)}
+    named = (path for parent in _list_parents(top) for path in parent.glob(f"{_PREFIX}*"))
+    ours = {path for path in named if _OURS.fullmatch(path.name)}
     for path in ours.union(_known_to_git(top)):
         with contextlib.suppress(OSError, CiPerfError):
             try:
