@@ -16,7 +16,7 @@ import msgspec
 
 from ci_perf.errors import InvalidFileError
 from ci_perf.model import task
-from ci_perf.model.validity import Evidence, GpuEvidence
+from ci_perf.model.validity import Evidence
 from ci_perf.system import scratch
 from ci_perf.system.scratch import Scratch
 
@@ -87,16 +87,16 @@ def without_partner(evidence: Evidence) -> Evidence:
     The monitor counts the partner among the processes on a GPU, and cannot tell whose energy it
     was. The figures of the host hold: only one of both processes runs at any time.
     """
-    return msgspec.structs.replace(evidence, gpus=tuple(map(_without_partner, evidence.gpus)))
-
-
-def _without_partner(gpu: GpuEvidence) -> GpuEvidence:
-    return msgspec.structs.replace(
-        gpu,
-        processes=None if gpu.processes is None else max(0, gpu.processes - 1),
-        energy_j=None,
-        absent={**gpu.absent, "energy_j": "a resident pair shares the GPU"},
+    gpus = (
+        msgspec.structs.replace(
+            gpu,
+            processes=None if gpu.processes is None else max(0, gpu.processes - 1),
+            energy_j=None,
+            absent={**gpu.absent, "energy_j": "a resident pair shares the GPU"},
+        )
+        for gpu in evidence.gpus
     )
+    return msgspec.structs.replace(evidence, gpus=tuple(gpus))
 
 
 def _start(

@@ -248,22 +248,17 @@ def _begun(
 def _import_at_once(slots: Sequence[Slot]) -> None:
     """Wait until all processes have started, then until all have imported what they run."""
     for _ in (TurnRequest.IMPORT, TurnRequest.PHASE):
-        _wait_for_requests(slots)
+        waiting = list(slots)
+        while waiting:
+            ready, _, _ = select.select([each for slot in waiting for each in slot.handles], [], [])
+            for slot in [slot for slot in waiting if not set(ready).isdisjoint(slot.handles)]:
+                # It is stopped: time must not pass for it while a slower one imports.
+                slot.wait_for_request()
+                waiting.remove(slot)
         importing = [slot for slot in slots if slot.request == TurnRequest.IMPORT]
         for slot in importing:
             slot.answer(TurnAnswer.TAKE)
         slots = importing
-
-
-def _wait_for_requests(slots: Sequence[Slot]) -> None:
-    """Stop each process when it asks: time must not pass for it while a slower one imports."""
-    waiting = list(slots)
-    while waiting:
-        ready, _, _ = select.select([each for slot in waiting for each in slot.handles], [], [])
-        asking = [slot for slot in waiting if not set(ready).isdisjoint(slot.handles)]
-        for slot in asking:
-            slot.wait_for_request()
-            waiting.remove(slot)
 
 
 def _run_in_slot(slot: Slot, launch: Callable[[Slot, Interrupted], T], must_stop: Interrupted) -> T:

@@ -68,11 +68,6 @@ def find_top(root: Path) -> Path:
     return Path(top) if top else root
 
 
-def source_of_base(commit: str, ref: str) -> Source:
-    """Describe a commit that was checked out by itself; `ref` is how a person calls the base."""
-    return Source(commit=linux.short(commit), branch=linux.short(ref), dirty=False)
-
-
 def command(folder: Path, *arguments: str) -> list[str]:
     """Return the git command that works in `folder` and starts no program of the user."""
     return ["git", "-C", str(folder), *_ALONE, *arguments]

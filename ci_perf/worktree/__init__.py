@@ -19,7 +19,7 @@ from ci_perf.model.base import Side
 from ci_perf.model.run import Source
 from ci_perf.model.suite import Plan, PlannedWorkload
 from ci_perf.model.task import Task, TaskFailure
-from ci_perf.system import child, git, signals
+from ci_perf.system import child, git, linux, signals
 from ci_perf.system.child import Ended
 from ci_perf.worktree import merge_base, sources, worktree_dir
 from ci_perf.worktree.merge_base import Start
@@ -337,7 +337,7 @@ def _describe_checkout(
         root=there,
         top=folder,
         head_top=start.top,
-        source=git.source_of_base(start.commit, ref),
+        source=Source(commit=start.commit, branch=linux.short(ref), dirty=False),
         ref=ref,
         notes=(*start.notes, *[told] * (lengths[0] != lengths[1]), *missing),
         dependencies=asking,
