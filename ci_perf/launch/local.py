@@ -195,9 +195,6 @@ class LocalLauncher(Launcher):
             server.close()
         self._folders.close()
 
-    def _spell(self, task: Task, slot: Slot | None) -> Task:
-        return task if slot is None else msgspec.structs.replace(task, turns=str(slot.folder))
-
     def _run_process(
         self, task: Task, folder: Scratch, interrupted: Interrupted, slot: Slot | None
     ) -> Finished:

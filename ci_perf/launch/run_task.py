@@ -217,9 +217,9 @@ class Launcher(ABC):
         `words` begin with device and threads; it leaves its result in the folder.
         """
 
-    @abstractmethod
-    def _spell(self, task: Task, slot: Slot | None) -> Task:
+    def _spell(self, task: Task) -> Task:
         """Return a task with its paths as its process sees them."""
+        return task
 
     def _prepare(self, tasks: Sequence[Task], interrupted: Interrupted) -> None:
         """Do what these launches have in common, before any of them. Raises KeyboardInterrupt."""
@@ -239,13 +239,15 @@ class Launcher(ABC):
     def profile(self, task: Task, interrupted: Interrupted = never) -> StepProfile | TaskFailure:
         """Profile the workload of one task, to its end or its time limit; nothing is timed."""
         return profile(
-            self._spell(task, None),
+            self._spell(task),
             lambda folder: self._run_process(task, folder, interrupted, None),
         )
 
     def _launch_in_slot(self, task: Task, slot: Slot | None, interrupted: Interrupted) -> Outcome:
+        if slot is not None:
+            task = msgspec.structs.replace(task, turns=str(slot.folder))
         return run(
-            self._spell(task, slot),
+            self._spell(task),
             lambda folder: self._run_process(task, folder, interrupted, slot),
         )
 

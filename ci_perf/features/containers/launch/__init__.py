@@ -153,8 +153,8 @@ class ContainerLauncher(Launcher):
         )
         return self._run(spec, timeout_s, interrupted).ended
 
-    def _spell(self, task: Task, slot: Slot | None) -> Task:
-        return mounts.task_inside(task, turns=slot is not None)
+    def _spell(self, task: Task) -> Task:
+        return mounts.task_inside(task)
 
     def _run_process(
         self, task: Task, folder: Scratch, interrupted: Interrupted, slot: Slot | None

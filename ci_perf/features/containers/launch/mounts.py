@@ -66,7 +66,7 @@ class User:
     userns: str = ""
 
 
-def task_inside(outside: Task, *, turns: bool = False) -> Task:
+def task_inside(outside: Task) -> Task:
     """Return a task with the paths inside. It has its GPUs for itself, and counts them from 0."""
     file = Path(outside.workload.file)
     root = Path(outside.root)
@@ -80,7 +80,7 @@ def task_inside(outside: Task, *, turns: bool = False) -> Task:
         device="cuda:0" if outside.device.startswith("cuda") else outside.device,
         root=WORKSPACE,
         data_dir=DATA,
-        turns=TURNS if turns else "",
+        turns=TURNS if outside.turns else "",
         foreign_root="",
         top="",
     )

@@ -83,7 +83,7 @@ def test_folders_of_a_launch_that_only_some_have():
     assert found["/checkpoints"] == Mount(source=Path("/c"), target="/checkpoints", writable=True)
     assert found["/turns"].writable
     assert mounted()["/data"].source == FOLDERS.own_data
-    assert mounts.task_inside(a_task(turns="/t/turns"), turns=True).turns == "/turns"
+    assert mounts.task_inside(a_task(turns="/t/turns")).turns == "/turns"
     assert mounts.task_inside(a_task()).turns == ""
 
 
