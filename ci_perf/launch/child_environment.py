@@ -28,6 +28,9 @@ WITHHELD = (
     "GITHUB_TOKEN",
 )
 
+# Compiled modules that are ignored lie in the head's checkout alone: the base would compile anew.
+_NO_BYTECODE = "PYTHONDONTWRITEBYTECODE"
+
 # Where compiled code of a workload is kept.
 CACHES = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
 
@@ -57,7 +60,8 @@ def build_environment_as_it_is(ours: Mapping[str, str], threads: Threads) -> dic
 
     docs/commands.md has a reason for each difference.
     """
-    kept = {name: value for name, value in ours.items() if name not in WITHHELD}
+    left_out = (*WITHHELD, _NO_BYTECODE)
+    kept = {name: value for name, value in ours.items() if name not in left_out}
     fixed = {} if threads == OWN else dict.fromkeys(THREAD_VARIABLES, str(threads))
     return {**kept, **fixed, "PYTHONHASHSEED": "0", "PYTHONUNBUFFERED": "1"}
 

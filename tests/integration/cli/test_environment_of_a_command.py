@@ -23,6 +23,7 @@ MINE = {
     "HF_HUB_OFFLINE": "0",
     "PYTORCH_CUDA_ALLOC_CONF": "backend:cudaMallocAsync",
     "PYTORCH_ALLOC_CONF": "backend:cudaMallocAsync",
+    "PYTHONDONTWRITEBYTECODE": "1",
     "GITHUB_TOKEN": "secret",
 }
 # Appends what it is given to a file of its own, below the folder SEEN.
@@ -91,6 +92,7 @@ def test_both_sides_of_a_command_have_the_environment_of_the_user(tmp_path, seen
     assert done.code in {ExitCode.OK, ExitCode.NO_ANSWER}, done.err
     base, head = list_environments(seen, "command").values()
     for environment in (base, head):
+        assert "PYTHONDONTWRITEBYTECODE" not in environment
         assert find_differences(environment, mine) <= named_differences()
     own = {name for name in base.keys() | head.keys() if base.get(name) != head.get(name)}
     assert own <= named_differences()
