@@ -12,15 +12,13 @@ from typing import Any
 # nvmlReturn_t: "GPU is lost", and "GPU requires restart", from which only a reset leads back.
 _LOST = (15, 16)
 
-# "invalid argument", "not supported", "function not found", "argument version mismatch".
-_UNKNOWN_FORM = (2, 3, 13, 25)
-
-# How drivers before R535, R510 and the second version of the structure know a question. The older
-# memory counts as used what the driver keeps for itself.
+# How drivers before R535, R510 and the second version of the structure know a question, and how
+# they refuse the newer one: "function not found"; a structure also by "invalid argument", "not
+# supported" and "argument version mismatch". The older memory counts as used what the driver keeps.
 _OLDER_FORM = {
-    "CurrentClocksEventReasons": "CurrentClocksThrottleReasons",
-    "ComputeRunningProcesses_v3": "ComputeRunningProcesses_v2",
-    "MemoryInfo": "MemoryInfo",
+    "CurrentClocksEventReasons": ("CurrentClocksThrottleReasons", {13}),
+    "ComputeRunningProcesses_v3": ("ComputeRunningProcesses_v2", {13}),
+    "MemoryInfo": ("MemoryInfo", {2, 3, 13, 25}),
 }
 # nvml.h: nvmlClockType_t, nvmlTemperatureSensors_t, nvmlMemoryErrorType_t and
 # nvmlEccCounterType_t, nvmlMemory_v2.
@@ -204,9 +202,10 @@ class Gpu:
         try:
             return getattr(self._nvml, f"nvmlDeviceGet{question}")(self._handle, *arguments)
         except self._nvml.NVMLError as error:
-            if error.value not in _UNKNOWN_FORM or question not in _OLDER_FORM:
+            older, refusals = _OLDER_FORM.get(question, ("", set()))
+            if error.value not in refusals:
                 raise
-            return getattr(self._nvml, f"nvmlDeviceGet{_OLDER_FORM[question]}")(self._handle)
+            return getattr(self._nvml, f"nvmlDeviceGet{older}")(self._handle)
 
     def _number(
         self,
