@@ -18,6 +18,8 @@ from ci_perf.program.trees import IncomparableError, Tree
 # No test lies deeper; the path of one that a stranger has invented may be endless.
 _MOST_FOLDERS = 50
 _UNKNOWN = "unknown"
+# What decides how pytest runs the tests below its folder, and nothing else.
+_OF_PYTEST = ("conftest.py", "pytest.ini")
 
 
 def note(
@@ -79,7 +81,7 @@ def list_test_files(run: Run) -> set[str]:
 def find_changed(
     test_files: Iterable[str], base: Tree, head: Tree, *, folder: Path = Path()
 ) -> list[str]:
-    """Return which files of tests differ, and which conftest.py above one.
+    """Return which files of tests differ, and which settings of pytest above one.
 
     A file that the base lacks has new tests alone. What is in a submodule always differs. `folder`
     is that of the project below the root of both.
@@ -87,7 +89,7 @@ def find_changed(
     blobs = {file: _find_blob(base, str(folder / file)) for file in test_files}
     known = [file for file, blob in blobs.items() if blob is not None]
     above = {each for file in known for each in PurePosixPath(file).parents[-_MOST_FOLDERS:]}
-    of_tests = {*known, *(str(each / "conftest.py") for each in above)}
+    of_tests = {*known, *(str(each / name) for each in above for name in _OF_PYTEST)}
     return sorted(name for name in of_tests if _differs(str(folder / name), base, head))
 
 
