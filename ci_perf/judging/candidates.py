@@ -155,7 +155,8 @@ def find_candidates(
     is compiled here.
     """
     tasks = _find_pairs(head, metrics.TASKS)
-    fits_new_processes = _fits_new_processes(head)
+    memory = find_limit(limits, metrics.HOST_RSS_PEAK.name) or Limit()
+    fits_new_processes = _fits_new_processes(head, memory)
     for metric in metric_values.find_judged(head.sessions):
         sessions = metric_values.list_current_epoch(head, metric)
         limit = find_limit(limits, metric.name)
@@ -216,8 +217,11 @@ def _find_pairs(subject: Subject, metric: Metric) -> Pairs:
     return _with(metric, _list_pairs(subject))
 
 
-def _fits_new_processes(subject: Subject) -> bool:
-    """Whether new processes explain all memory that the head holds more, by the median pair."""
+def _fits_new_processes(subject: Subject, limit: Limit) -> bool:
+    """Whether new processes explain all memory that the head holds more, by the median pair.
+
+    They explain no growth beyond the limit of the largest process itself.
+    """
     memory, count, largest = (
         metric.name
         for metric in (metrics.HOST_RSS_PEAK, metrics.PROCESS_COUNT, metrics.LARGEST_PROCESS)
@@ -232,7 +236,15 @@ def _fits_new_processes(subject: Subject) -> bool:
         head[memory] - base[memory] - most
         for (base, head), most in zip(known, allowed, strict=True)
     ]
-    return bool(known) and statistics.median(allowed) > 0 and statistics.median(beyond) <= 0
+    sizes = [
+        (base.get(largest, base[memory]), head.get(largest, head[memory])) for base, head in known
+    ]
+    grown = [
+        after - before - max(limit.relative * before, limit.absolute) for before, after in sizes
+    ]
+    return bool(known) and (
+        statistics.median(allowed) > 0 >= max(statistics.median(beyond), statistics.median(grown))
+    )
 
 
 def _list_pairs(subject: Subject) -> list[tuple[Numbers, Numbers]]:

@@ -58,6 +58,7 @@ def test_memory_of_new_processes_only_warns(pairs):
         ((300, 60, 2), (360, 30, 1)),
         (BASE, (300, 310, 1)),
         (BASE, (650, 10, 1)),
+        (BASE, (590, 1, 1)),
     ],
     ids=[
         "no process below",
@@ -65,6 +66,7 @@ def test_memory_of_new_processes_only_warns(pairs):
         "fewer processes",
         "more than a copy of the base's process",
         "a head that is larger itself raises no allowance",
+        "a process that has grown itself, beside one that sleeps",
     ],
 )
 def test_memory_that_new_processes_do_not_explain_fails_the_job(base, head):
