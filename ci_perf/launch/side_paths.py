@@ -59,13 +59,17 @@ def list_different(ours: Mapping[str, str], base: Path, head: Path, home: Path) 
 def find_path_inside(word: str, root: Path, home: Path) -> str:
     """Return the path in a word of a command that leads from any side into `home`; "" for none.
 
-    A relative path does so if it leaves the checkout before: commands start in `root`.
+    A relative path does so if it leaves the checkout before, or by a link of the side: commands
+    start in `root`.
     """
     text = _HOME.sub(lambda _: os.path.expanduser("~"), word)  # noqa: PTH111  as a shell does
     top = git.find_top(root)
     for token in (*_list(text, home), *re.split(f"[{_BORDER}]+", text)):
         path = _OPTION.sub("", token)
         if find_inside(f"/{_complete(path, root, top, top).lstrip('/')}", home):
+            return path
+        real = os.path.realpath(root / path.replace("\0", ""))
+        if find_inside(real, home) and not find_inside(real, top):
             return path
     return ""
 

@@ -185,3 +185,11 @@ def test_no_git_is_needed(tmp_path):
     side = side_paths.build_side_environment({"A": "/x"}, tmp_path)
 
     assert side == {"A": "/x", "PWD": str(tmp_path)}
+
+
+def test_a_link_of_the_base_into_the_head_is_found(head):
+    base = head.parent / "base"
+    (base / "current").symlink_to(head)
+
+    assert side_paths.find_path_inside("python current/run.py", base, head)
+    assert not side_paths.find_path_inside("python src/run.py", base, head)
