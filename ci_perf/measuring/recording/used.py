@@ -96,6 +96,8 @@ class UsedPaths:
         """Note that a path is used. What was not there when it was first used is no input."""
         real = self.resolve(path)
         owner = self.find_owner(real)
+        if kind in {NoteKind.ASKED, NoteKind.EXISTS} and real.endswith("/__pycache__"):
+            return  # the import system asks before it writes there, and no tree has it
         if kind is NoteKind.ASKED:
             kind = NoteKind.READ if owner is Owner.REPOSITORY else NoteKind.EXISTS
         if path.startswith("/") and self.notes.has(NoteKind.READ, real):

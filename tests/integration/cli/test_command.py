@@ -68,7 +68,7 @@ def test_a_slower_command_is_proven_without_suite_and_baseline(repository, tmp_p
     assert rows["step_time_s"]["base"] > 0.05  # the whole command, with the start of Python
     assert "Regressed: `command`. Fix it, or say in the pull request" in done.out
     assert "ci-perf accept" not in done.out
-    assert repository.ask("status", "--porcelain", "--", ":!__pycache__") == ""
+    assert repository.ask("status", "--porcelain", "--", ":(exclude)*__pycache__*") == ""
 
 
 def test_a_command_that_stayed_as_it_was_is_green(repository):

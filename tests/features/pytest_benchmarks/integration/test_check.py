@@ -157,7 +157,7 @@ def test_slower_tests_are_the_only_ones_that_are_blamed(slower):
     step = rows["test_pace.test_sum.3", "step_time_s"]
     assert step["base"] >= 0.006
     assert step["head"] >= 0.009
-    assert git.ask("status", "--porcelain") == ""
+    assert git.ask("status", "--porcelain", "--", ":(exclude)*__pycache__*") == ""
 
 
 def test_extra_info_may_have_a_metric_of_its_own(slower):
