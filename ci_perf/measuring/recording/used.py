@@ -96,8 +96,8 @@ class UsedPaths:
         """Note that a path is used. What was not there when it was first used is no input."""
         real = self.resolve(path)
         owner = self.find_owner(real)
-        if kind in {NoteKind.ASKED, NoteKind.EXISTS} and real.endswith("/__pycache__"):
-            return  # the import system asks before it writes there, and no tree has it
+        # The import system asks for it before it writes there, and no tree has it.
+        is_cache = kind in {NoteKind.ASKED, NoteKind.EXISTS} and real.endswith("/__pycache__")
         if kind is NoteKind.ASKED:
             kind = NoteKind.READ if owner is Owner.REPOSITORY else NoteKind.EXISTS
         if path.startswith("/") and self.notes.has(NoteKind.READ, real):
@@ -105,7 +105,7 @@ class UsedPaths:
         above = [real]
         while above[-1] != "/":
             above.append(os.path.dirname(above[-1]))
-        is_known = owner is Owner.INSTALLED or self.notes.has(kind, real)
+        is_known = is_cache or owner is Owner.INSTALLED or self.notes.has(kind, real)
         if is_known or any(self.notes.has(NoteKind.MISSING, part) for part in above):
             return
         if owner is Owner.GIT:
