@@ -5,10 +5,12 @@
 Counts with `sys.setprofile`, in the main thread: `ci-perf check --against main --all` of one
 workload of which a comment has changed, and `ci-perf github report` of a run of a pull request, on
 the server of tests that speaks GitHub's API. What a person reads to change one of them is about
-that large. The exit code is 1 where one is larger than `MOST`.
+that large. Bodies of classes and modules run at import and are no functions: they do not count. The
+exit code is 1 where one is larger than `MOST`.
 """
 
 import contextlib
+import inspect
 import os
 import sys
 import tempfile
@@ -35,7 +37,8 @@ def count_entered(entered: set[tuple[str, str, int]]) -> Iterator[None]:
 
     def note(frame: FrameType, event: str, _argument: object) -> None:
         code = frame.f_code
-        if event == "call" and code.co_filename.startswith(PACKAGE) and code.co_name[0] != "<":
+        is_function = code.co_flags & inspect.CO_OPTIMIZED and code.co_name[0] != "<"
+        if event == "call" and is_function and code.co_filename.startswith(PACKAGE):
             entered.add((code.co_filename, code.co_qualname, code.co_firstlineno))
 
     sys.setprofile(note)
