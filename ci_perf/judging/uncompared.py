@@ -121,7 +121,7 @@ def _list_rows(
     for name in sorted(after.keys() & other.keys()):
         yield _incomparable(before.get(name), after[name], other[name])
     for name in sorted(after.keys() - before.keys() - other.keys()):
-        yield from _new(after[name], head)
+        yield from _new(after[name], head, is_in_base=name in expected)
     for name in sorted((before.keys() & after.keys()) - other.keys()):
         if differing := comparability.obstacles(before[name], after[name], tiers):
             yield _incomparable(before[name], after[name], differing)
@@ -160,16 +160,17 @@ def _same_program(same: SameProgram, base: Subject | None) -> Uncompared:
     return msgspec.structs.replace(row, same=same)
 
 
-def _new(head: Subject, side: Summary) -> Iterator[Uncompared]:
+def _new(head: Subject, side: Summary, *, is_in_base: bool) -> Iterator[Uncompared]:
     """Say that a workload was measured and has nothing to be compared with.
 
     A suite outside of the repository has no baseline, and nothing is new where pairs answer. The
-    note says why its base could not be launched, where that was tried. Where pairs answer, they
-    have the numbers: those of launches alone, of other minutes, would be a second step time.
+    note says why its base could not be launched: what the base lacks cannot fail there. Where pairs
+    answer, they have the numbers: those of launches alone, of other minutes, would be a second step
+    time.
     """
     if side.suite in OUTSIDE_SUITES and _has_pairs(head):
         return
-    note = head.paired.failure if head.paired else ""
+    note = head.paired.failure if head.paired and is_in_base else ""
     numbers = {} if _has_pairs(head) else metric_values.centres(head)
     yield _row(head, Verdict.NEW, Code.NEW, head=numbers, note=note)
 

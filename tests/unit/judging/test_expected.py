@@ -75,6 +75,14 @@ def test_only_what_the_base_has_and_could_fail_has_to_be_compared(head, more, ex
     assert said(head, **more) == expected
 
 
+@pytest.mark.parametrize("is_in_base", [True, False])
+def test_only_what_the_base_has_can_fail_there(is_in_base):
+    head = in_pairs(head={}, trouble="boom", expected=("w",) if is_in_base else ())
+
+    (note,) = [row.note for row in judged(KNOWN, head, limits=NO_GATE).rows if row.code == "new"]
+    assert note == ("boom" if is_in_base else "")
+
+
 @pytest.mark.parametrize(
     ("head", "expected"),
     [

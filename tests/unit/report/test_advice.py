@@ -295,6 +295,7 @@ def test_a_new_workload_whose_base_fails_is_told_to_mend_the_base(suite):
     (step,) = steps(row, suite=suite)
 
     assert step.startswith("Not decided, because the base could not be launched: tests-a")
+    assert "If this pull request repairs it, there is nothing to compare" in step
     assert "setup = " in step
 
 
