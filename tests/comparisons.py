@@ -6,6 +6,7 @@ from ci_perf.judging import compare, summarise
 from ci_perf.judging import compare as judge
 from ci_perf.model import comparison as c
 from ci_perf.model import metrics
+from ci_perf.model.plant import Plant
 from ci_perf.model.run import Interleaved, Source, Tool
 from tests.runs import BASE_COMMIT, GPU, HEAD_COMMIT, VALID
 
@@ -124,6 +125,11 @@ def an_interleaved(**more):
         stopped="decided",
     )
     return msgspec.structs.replace(plain, **more)
+
+
+def a_plant(workload="w", **more):
+    """A slowdown of a tenth, as `ci-perf try` plants it."""
+    return msgspec.structs.replace(Plant(workload=workload, share=0.1, iterations=1000), **more)
 
 
 def a_side(**more):

@@ -105,6 +105,7 @@ def prepare(
         raise UsageError(
             f"--reason: expected at most {MAX_REASON_CHARS} characters, found {len(reason)}"
         )
+    run.refuse_plant(f"run {run.id}")
     chosen = _choose_workloads(run, tuple(workloads))
     rows: dict[str, list[Row]] = {}
     for row in comparison.rows:

@@ -40,7 +40,7 @@ def run_command(*, measuring: dict[str, Any], output: Path) -> ExitCode:
     return ExitCode.NO_ANSWER if run.failed else ExitCode.OK
 
 
-class _CommandAtEnd(click.Command):
+class CommandAtEnd(click.Command):
     """A command line whose words behind "--" are a command to measure."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -54,7 +54,7 @@ class _CommandAtEnd(click.Command):
         return super().parse_args(ctx, args)
 
 
-def _add_sources(command: Any) -> Any:  # noqa: ANN401  what click decorates
+def add_sources(command: Any) -> Any:  # noqa: ANN401  what click decorates
     """Add an option for each source of benchmarks that a feature brings."""
     for name, source in hooks.find_sources().items():
         command = click.option(
@@ -63,9 +63,9 @@ def _add_sources(command: Any) -> Any:  # noqa: ANN401  what click decorates
     return command
 
 
-@click.command("check", cls=_CommandAtEnd, options_metavar="[OPTIONS]")
+@click.command("check", cls=CommandAtEnd, options_metavar="[OPTIONS]")
 @measure_options.add_measure_options(*measure_options.CHECKING)
-@_add_sources
+@add_sources
 @click.option(
     "--metric",
     default="",

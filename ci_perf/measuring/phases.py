@@ -19,6 +19,7 @@ from ci_perf.measuring import (
     fingerprint,
     knobs,
     memory,
+    planting,
     timing,
     turn_client,
     user_code,
@@ -61,6 +62,7 @@ def go_through(
     stopwatch.turn_taker = turn_client.open_turn_taker(todo, stopwatch.folder)
     left = TimeLeft(todo.workload.protocol.timeout_s, stopwatch.turn_taker.clock)
     knobs.fix_process(protocol)
+    planting.announce(todo)
     watcher = Watcher()
     with stopwatch.phase(Phase.IMPORT):
 
@@ -91,7 +93,7 @@ def go_through(
         hooks.load(todo.profiler)(todo, build, here, group, watcher, left, stopwatch, keep)
         return
     with stopwatch.phase(Phase.BUILD):
-        workload = loaded.build(context)
+        workload = planting.plant(loaded.build(context), todo, here.synchronize)
         counters.keep_all_compile_records()
         here = stopwatch.device = _wrap_device(here, workload)
     with stopwatch.phase(Phase.FIRST_STEP):

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from ci_perf.errors import InvalidFileError
 from ci_perf.model.base import (
     SCHEMA_VERSION,
     AtLeastOne,
@@ -23,6 +24,7 @@ from ci_perf.model.base import (
 from ci_perf.model.container import Image
 from ci_perf.model.environment import Environment, Software
 from ci_perf.model.explanation import ProfiledPairs
+from ci_perf.model.plant import Plant
 from ci_perf.model.process import Exhausted, Phase, Process
 from ci_perf.model.program import Program, RelativePath, SameProgram, Touched
 from ci_perf.model.suite import OWN, THREAD_VARIABLES, Launch, Protocol
@@ -153,7 +155,7 @@ class Interleaved(Struct, frozen=True, kw_only=True):
     its own suite.toml makes other work of it, or cannot launch it. ``expected`` are the workloads
     that the base has: selected ones of its own suite, and of its tests those of the head.
     ``unmeasured`` says why the head does not measure a test that the base measures, "" where pytest
-    no longer finds it.
+    no longer finds it. ``planted`` is the slowdown that the head's launches had: `ci-perf try`.
     """
 
     ref: Text
@@ -169,6 +171,15 @@ class Interleaved(Struct, frozen=True, kw_only=True):
     incomparable: dict[Name, Text] = {}
     expected: tuple[Name, ...] = ()
     unmeasured: dict[Name, Text] = {}
+    planted: Plant | None = None
+
+    def refuse_plant(self, label: str) -> None:
+        """Refuse a run that was slowed down on purpose. Raises InvalidFileError."""
+        if self.planted is not None:
+            raise InvalidFileError(
+                f"{label}: expected the numbers of your code, found those of `ci-perf try`, which "
+                f"slowed {self.planted.workload} down on purpose; measure again with `ci-perf run`"
+            )
 
 
 class Checks(Struct, frozen=True, kw_only=True):
@@ -275,6 +286,11 @@ class Run(Struct, tag_field="type", tag="run", frozen=True, kw_only=True):
                 workloads=self.workloads(),
             ),
         )
+
+    def refuse_plant(self, label: str) -> None:
+        """Refuse a run that was slowed down on purpose. Raises InvalidFileError."""
+        if self.interleaved is not None:
+            self.interleaved.refuse_plant(label)
 
     def workloads(self) -> tuple[str, ...]:
         """Return the ids of all workloads: measured, failed, and the same program."""

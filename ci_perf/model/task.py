@@ -13,6 +13,7 @@ from ci_perf.model.base import (
     Text,
 )
 from ci_perf.model.environment import Environment
+from ci_perf.model.plant import Plant
 from ci_perf.model.process import Exhausted, Phase
 from ci_perf.model.program import Digest
 from ci_perf.model.suite import PlannedWorkload
@@ -108,7 +109,7 @@ class Task(Struct, frozen=True, kw_only=True):
     file to be compiled that differs between the sides, empty where none does. One with a
     ``profiler``, "module:attribute", takes no part in any verdict: this finds out what a step does.
     Its trace is put at ``trace_to``, a path; empty for none. (The process itself only learns
-    whether.)
+    whether.) A ``plant`` makes its steps slower, of `ci-perf try` alone.
     """
 
     workload: PlannedWorkload
@@ -127,6 +128,7 @@ class Task(Struct, frozen=True, kw_only=True):
     native_source: Text = ""
     profiler: Text = ""
     trace_to: Text = ""
+    plant: Plant | None = None
 
 
 class TaskFailure(Struct, frozen=True, kw_only=True):

@@ -30,6 +30,7 @@ def fetch_run(client: Client, run: int, name: str) -> Run:
     data = artifacts.read_file(client, run, name, FILE)
     where = f"{artifacts.describe(run, name)}: {FILE}"
     fetched = codec.decode(data, Run, name=where)
+    fetched.refuse_plant(where)
     _check_size(fetched, where)
     return fetched
 

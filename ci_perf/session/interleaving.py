@@ -160,6 +160,7 @@ class Interleaving:
             incomparable=self._incomparable,
             expected=_list_expected(self._against.checkout.plan, self._runner.plan),
             unmeasured=self._against.checkout.unmeasured,
+            planted=self._lab.plant,
         )
 
     def paired(self) -> tuple[Paired, ...]:

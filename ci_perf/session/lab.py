@@ -18,6 +18,7 @@ from ci_perf.launch import Outcome, memory_check
 from ci_perf.launch.run_task import Launcher
 from ci_perf.measuring import distrust
 from ci_perf.model.explanation import StepProfile
+from ci_perf.model.plant import Plant
 from ci_perf.model.process import Memory
 from ci_perf.model.suite import OWN, Plan, PlannedWorkload
 from ci_perf.model.task import MachineDescription, Task, TaskFailure
@@ -96,7 +97,7 @@ class Lab:
 
     Sides are launched from the checkout at ``root`` and from ``base``. ``wait_s`` is how long to
     wait for a machine that others use, before it is measured all the same; `None` is what suits
-    the device.
+    the device. A ``plant`` slows the head's launches down: `ci-perf try` sets it.
     """
 
     root: str
@@ -108,6 +109,7 @@ class Lab:
     lock_timeout_s: float
     base: Checkout | None = None
     wait_s: float | None = 0.0
+    plant: Plant | None = None
     checks: MachineChecks = MachineChecks()
     clock: Callable[[], float] = time.monotonic
     identity: str = field(default_factory=new_identity)
@@ -215,6 +217,7 @@ class Lab:
             native_source=self.base.native_source if self.base else "",
             data_dir=data_folder(),
             gpus=self.machine.gpus[: workload.world_size],
+            plant=self.plant,
         )
 
     def profile(self, task: Task) -> StepProfile | TaskFailure:

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from ci_perf.model import codec
 from ci_perf.model.metrics import check_own
+from ci_perf.model.plant import PLANT_VARIABLE, burn
 from ci_perf.model.process import CompileCounts, DeviceMemory
 from ci_perf.model.step_report import ANOTHER_PROCESS, REPORT_VARIABLE, StepReport
 
@@ -43,6 +44,7 @@ class StepRecorder:
         self._device_memory: DeviceMemory | None = None
         self._compiles: CompileCounts | None = None
         self._has_begun = self._has_written = False
+        self._plant = int(os.environ.get(PLANT_VARIABLE, "0"))
         self.is_open = False
         self.is_done = False
         atexit.register(self._write)
@@ -75,6 +77,9 @@ class StepRecorder:
         """End an iteration, and begin the next one. Return whether all are done."""
         if self.is_done:
             return True
+        if self._plant:
+            _synchronize()
+            burn(self._plant)
         self._ended += 1
         if self._ended == self._warmup:
             _synchronize()

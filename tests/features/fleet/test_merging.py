@@ -17,7 +17,7 @@ from ci_perf.model.comparison import Verdict
 from ci_perf.model.run import Checks, Earlier, Run, Source, Tool
 from ci_perf.model.suite import Limits, Tiers
 from ci_perf.model.validity import Status, validity_of
-from tests.comparisons import an_interleaved
+from tests.comparisons import a_plant, an_interleaved
 from tests.features.fleet.work_plans import a_shard, a_unit, a_work_plan
 from tests.histories import DAYS, a_history, in_turns, pairs, row_of, said, scaled
 from tests.runs import (
@@ -208,6 +208,7 @@ def test_the_longest_durations_of_a_stranger_leave_a_run_that_can_be_written():
         (a_shard(WHOLE, SECOND, measured=(a_measured("z", *STEADY),)), "found 'z'"),
         (a_shard(WHOLE, SECOND, measured=WHOLE.measured), "found 'a'"),
         (a_shard(WHOLE, SECOND, unit="9-of-9"), "expected a unit of the plan"),
+        (a_shard(WHOLE, SECOND, interleaved=an_interleaved(planted=a_plant("b"))), "on purpose"),
         (
             a_shard(WHOLE, SECOND, interleaved=an_interleaved()),
             "expected no pairs, as the plan has no base",

@@ -10,10 +10,13 @@ from ci_perf.features.history import backfill_report as report
 from ci_perf.features.history.backfill import RunSessions
 from ci_perf.gate.options import MeasureOptions
 from ci_perf.model.baseline import MAX_SESSIONS
+from ci_perf.model.run import Run
 from ci_perf.model.task import MachineDescription
 from ci_perf.report import tables
 from ci_perf.session import Listener
 from tests import repositories
+from tests.comparisons import a_plant
+from tests.histories import in_turns, pairs
 from tests.projects import Project
 from tests.runs import STEADY, a_failed, a_measured, a_run, an_environment
 
@@ -47,6 +50,8 @@ def sessions(repository, answers):
             answer = answers.get(name, a_measured("w", *STEADY))
             if isinstance(answer, BaseException):
                 raise answer
+            if isinstance(answer, Run):
+                return answer
             workloads = answer if isinstance(answer, tuple) else (answer,)
             return a_run(*workloads, commit=commit, id=f"run-{name}")
 
@@ -88,6 +93,16 @@ def test_each_commit_gets_a_session_oldest_first_and_nothing_is_committed(reposi
     assert (
         baseline.sessions[0].reason == f"Backfill of {repository.ask('rev-parse', 'c1')[:12]} more"
     )
+
+
+def test_a_run_that_was_slowed_down_on_purpose_is_no_session(repository):
+    planted = in_turns(a_run(a_measured("w", *STEADY)), pairs(1.1), planted=a_plant("w"))
+
+    answer = filled(repository, "c0..c1", {"c1": planted})
+
+    assert outcomes(answer) == ["failed"]
+    assert "on purpose" in answer.commits[0].note
+    assert layout.read_everything(repository.root / "baselines") == ()
 
 
 def test_every_second_commit_ends_with_the_last_one(repository):

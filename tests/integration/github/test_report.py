@@ -10,8 +10,10 @@ from ci_perf.github import artifacts
 from ci_perf.model import codec
 from ci_perf.model.validity import validity_of
 from ci_perf.pull_request import fetch
+from tests.comparisons import a_plant
 from tests.fakes.github import faults
 from tests.fakes.github.fixtures import on_github_and_ghes
+from tests.histories import in_turns, pairs
 from tests.integration.github.second_stage import (
     HEAD,
     RUN,
@@ -274,6 +276,12 @@ def test_a_hostile_artifact_is_refused_and_leaves_nothing(second, data, match):
     refused(second, match, ExitCode.USAGE)
     left = {*second.folder.rglob("*")} - {*before, second.folder / "event.json"}
     assert left == set()
+
+
+def test_a_run_that_was_slowed_down_on_purpose_is_refused(second):
+    second.measured(in_turns(steady(), pairs(1.1), workload="mlp", planted=a_plant("mlp")))
+
+    refused(second, "on purpose", ExitCode.USAGE)
 
 
 def test_more_workloads_than_any_suite_has_are_refused(second):

@@ -5,13 +5,14 @@ import msgspec
 import pytest
 
 from ci_perf.baselines.accept import Action, Mode, find_orphans
-from ci_perf.errors import RefusedError, UsageError
+from ci_perf.errors import InvalidFileError, RefusedError, UsageError
 from ci_perf.judging.policy import default_limits
 from ci_perf.model.comparison import Numerics, Verdict
 from ci_perf.model.process import Fingerprint
 from ci_perf.model.suite import Limit, Limits
 from ci_perf.model.validity import Reason, Status, Validity, validity_of
 from tests.accepting import accepted, against, contents, history, says_what_it_says
+from tests.comparisons import a_plant
 from tests.histories import in_turns, pairs
 from tests.runs import (
     GPU,
@@ -137,6 +138,14 @@ def test_an_invalid_run_is_refused_with_its_reason(root):
 
     with pytest.raises(RefusedError, match="low_disk: nothing left"):
         accepted(root, run, reason="please")
+    assert not root.exists()
+
+
+def test_a_run_that_was_slowed_down_on_purpose_is_refused(root):
+    run = in_turns(a_run(a_measured("w", *SLOW)), pairs(2.0), planted=a_plant("w"))
+
+    with pytest.raises(InvalidFileError, match=r"`ci-perf try`, which slowed w down on purpose"):
+        accepted(root, run, reason="please", force=True)
     assert not root.exists()
 
 

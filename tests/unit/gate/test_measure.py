@@ -1,11 +1,15 @@
 from pathlib import Path
 
+import pytest
+
+from ci_perf.errors import InvalidFileError
 from ci_perf.gate import measure, run_summary
 from ci_perf.gate.options import MeasureOptions
 from ci_perf.model.comparison import Verdict
 from ci_perf.model.run import Checks
 from ci_perf.model.validity import Status, validity_of
 from ci_perf.system import files
+from tests.comparisons import a_plant
 from tests.histories import in_turns, pairs
 from tests.runs import STEADY, a_measured, a_reason, a_run, an_evidence
 
@@ -36,6 +40,14 @@ def test_numbers_that_would_be_no_baseline_are_told_at_once():
         "`ci-perf accept` would refuse these numbers as a baseline: tasks waited for a CPU 93% of "
         "the timed region"
     )
+
+
+def test_an_earlier_run_that_was_slowed_down_on_purpose_is_refused(tmp_path):
+    run = in_turns(a_run(a_measured("w", *STEADY)), pairs(1.1), planted=a_plant("w"))
+    options = MeasureOptions(root=tmp_path, against="main", add=(run,))
+
+    with pytest.raises(InvalidFileError, match=r"--add: run .* on purpose"):
+        measure._before(options, lambda _text: None)
 
 
 def test_an_earlier_run_is_judged_as_it_was_then(tmp_path):

@@ -2,10 +2,10 @@
 
 import pytest
 
-from ci_perf.errors import ExitCode, UsageError
+from ci_perf.errors import ExitCode, InvalidFileError, UsageError
 from ci_perf.pull_request import publish, reports
 from ci_perf.pull_request.reports import PublishOptions
-from tests.comparisons import a_change, a_comparison
+from tests.comparisons import a_change, a_comparison, a_plant, an_interleaved
 
 ON_GITHUB = {
     "GITHUB_ACTIONS": "true",
@@ -73,3 +73,10 @@ def test_a_regression_wins_over_what_has_no_answer(codes, expected):
     ]
 
     assert reports.exit_code(several) == expected
+
+
+def test_a_comparison_of_a_slowdown_on_purpose_is_refused():
+    how = an_interleaved(planted=a_plant("mlp"))
+
+    with pytest.raises(InvalidFileError, match=r"x: .* slowed mlp down on purpose"):
+        reports.make_report(a_comparison(a_change("mlp"), interleaved=how), "x")
