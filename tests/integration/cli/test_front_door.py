@@ -34,7 +34,7 @@ def test_help_shows_few_commands_in_groups_and_check_few_options(project):
     assert {*names, *HIDDEN} == set(COMMANDS)
     assert re.findall(r"^  (\w+)  ", shown, re.MULTILINE) == names
     assert all(f"\n\n{title}:\n" in shown for title in group_commands())
-    assert len(names) <= 16
+    assert len(names) <= 17
     options = re.findall(
         r"^  (?:-\w, )?(--[\w-]+)", project.run("check", "--help").out, re.MULTILINE
     )
