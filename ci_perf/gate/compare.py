@@ -1,6 +1,7 @@
 """A run against baselines or another run; samples of any harness. Measures and launches nothing."""
 
 import dataclasses
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -22,10 +23,10 @@ from ci_perf.model.gate_change import BaselineEdit
 from ci_perf.model.run import Paired, Run, is_same_code
 from ci_perf.model.suite import FailOn, Limits, Plan, Tiers
 from ci_perf.model.summary import Summary
-from ci_perf.program.tree_sources import FolderTree
+from ci_perf.program.tree_sources import FolderTree, GitTree
 from ci_perf.program.trees import IncomparableError, Tree
 from ci_perf.same_program import claims
-from ci_perf.system import files
+from ci_perf.system import files, git
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,16 +189,21 @@ def with_baselines(
     """Judge `run` against the baselines, by the limits of suite.toml: see `basis`."""
     by = basis_of(run, folders, notify=notify)
     comparison = _compare_sides(by.history, summarise.run(run, label=label), by.rules.of(fail_on))
-    if by.base is None:
+    if by.base is None or run.interleaved is None:
         return comparison
-    head = FolderTree(folders.root)
+    test_files: Collection[str] = own_gate.list_test_files(run)
+    if test_files:  # what lies above the project decides, too
+        top = git.find_top(folders.root)
+        sides = GitTree(top, run.interleaved.source.commit), FolderTree(top)
+        inside = folders.root.resolve().relative_to(top)
+        test_files = own_gate.find_changed(test_files, *sides, folder=inside)
     return own_gate.note(
         comparison,
         base=by.base,
-        head=head,
+        head=FolderTree(folders.root),
         folder=folders.of_suite(run.suite),
         edits=by.edits,
-        test_files=own_gate.find_changed(own_gate.list_test_files(run), by.base, head),
+        test_files=test_files,
     )
 
 

@@ -1,6 +1,8 @@
 """What a pull request changes about its own gate: suite.toml of two commits, read and never run."""
 
-from collections.abc import Iterable, Sequence
+import contextlib
+import os
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path, PurePosixPath
 
 import msgspec
@@ -20,6 +22,8 @@ _MOST_FOLDERS = 50
 _UNKNOWN = "unknown"
 # What decides how pytest runs the tests below its folder, and nothing else.
 _OF_PYTEST = ("conftest.py", "pytest.ini")
+# In and below such a folder, a module helps tests; elsewhere it is the code that they measure.
+_OF_TESTS = frozenset({"test", "tests", "testing", "bench", "benchmark", "benchmarks"})
 
 
 def note(
@@ -29,7 +33,7 @@ def note(
     head: Tree,
     folder: Path | None,
     edits: Sequence[BaselineEdit],
-    test_files: Sequence[str] = (),
+    test_files: Collection[str] = (),
 ) -> Comparison:
     """Return the comparison with what the head changes about the suite in `folder`.
 
@@ -81,19 +85,37 @@ def list_test_files(run: Run) -> set[str]:
 def find_changed(
     test_files: Iterable[str], base: Tree, head: Tree, *, folder: Path = Path()
 ) -> list[str]:
-    """Return which files of tests differ, and which settings of pytest above one.
+    """Return which files of tests differ, the modules beside them, and settings of pytest above.
 
     A file that the base lacks has new tests alone. What is in a submodule always differs. `folder`
-    is that of the project below the root of both.
+    is that of the project below the root of both, from which names are spelled.
     """
     blobs = {file: _find_blob(base, str(folder / file)) for file in test_files}
     known = [file for file, blob in blobs.items() if blob is not None]
     above = {each for file in known for each in PurePosixPath(file).parents[-_MOST_FOLDERS:]}
-    of_tests = {*known, *(str(each / name) for each in above for name in _OF_PYTEST)}
-    return sorted(name for name in of_tests if _differs(str(folder / name), base, head))
+    of_project = {PurePosixPath(*[".."] * (1 + n)) for n, _ in enumerate(folder.parts) if known}
+    settings = {str(each / name) for each in above | of_project for name in _OF_PYTEST}
+    of_tests = {each for each in above if not _OF_TESTS.isdisjoint(each.parts)}
+    modules = {
+        str(each / name)
+        for each in of_tests
+        for tree in (base, head)
+        for name in _list_names(tree, str(folder / each))
+        if name.endswith(".py") and not name.startswith("test_") and not name.endswith("_test.py")
+    }
+    return sorted(
+        name for name in {*known, *settings, *modules} if _differs(folder / name, base, head)
+    )
 
 
-def _differs(path: str, base: Tree, head: Tree) -> bool:
+def _list_names(tree: Tree, folder: str) -> Sequence[str]:
+    with contextlib.suppress(IncomparableError):
+        return tree.names(folder) or ()
+    return ()
+
+
+def _differs(file: Path, base: Tree, head: Tree) -> bool:
+    path = os.path.normpath(file)
     before = _find_blob(base, path)
     return before == _UNKNOWN or before != _find_blob(head, path)
 

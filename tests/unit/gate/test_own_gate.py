@@ -11,9 +11,11 @@ import pytest
 from ci_perf import suite
 from ci_perf.baselines import layout, summaries
 from ci_perf.errors import ExitCode
+from ci_perf.gate import compare as gate_compare
 from ci_perf.gate import own_gate
+from ci_perf.gate.commit_suite import RepositoryFolders
 from ci_perf.judging import compare, summarise
-from ci_perf.model.run import Pair, Paired
+from ci_perf.model.run import Pair, Paired, Source
 from ci_perf.program.tree_sources import FolderTree, GitTree
 from ci_perf.report import headline, markdown, page, phrases, terminal
 from tests import accepting, headlines, repositories
@@ -247,6 +249,39 @@ def test_a_changed_file_of_a_test_is_named(tmp_path, files, named):
     found = own_gate.find_changed(tests, GitTree(git.root, "main"), FolderTree(git.root))
 
     assert found == named
+
+
+@pytest.mark.parametrize("name", ["helpers.py", "unit/work.py", "torch.py"])
+def test_a_changed_module_beside_tests_is_named(tmp_path, name):
+    git = repositories.init(tmp_path / "project")
+    for file in ("helpers.py", "unit/work.py", "unit/test_x.py", "unit/test_other.py"):
+        (git.root / "tests" / file).parent.mkdir(exist_ok=True, parents=True)
+        (git.root / "tests" / file).write_text("work")
+    (git.root / "product.py").write_text("slow")
+    git.commit()
+    for file in (f"tests/{name}", "tests/unit/test_other.py", "product.py"):
+        (git.root / file).write_text("less")
+    trees = GitTree(git.root, "main"), FolderTree(git.root)
+
+    assert own_gate.find_changed(["tests/unit/test_x.py"], *trees) == [f"tests/{name}"]
+
+
+def test_a_conftest_above_the_folder_of_a_project_is_named(tmp_path):
+    git = repositories.init(tmp_path / "repository")
+    for file in ("a/b/test_x.py", "conftest.py", "a/pytest.ini"):
+        (git.root / file).parent.mkdir(exist_ok=True, parents=True)
+        (git.root / file).write_text("work")
+    git.commit()
+    for file in ("conftest.py", "a/pytest.ini"):
+        (git.root / file).write_text("less")
+    source = Source(commit=git.ask("rev-parse", "main"), branch="main", dirty=False)
+    run = msgspec.structs.replace(
+        a_tested_run("test_x.py::a"), interleaved=an_interleaved(source=source)
+    )
+    folders = RepositoryFolders(root=git.root / "a/b")
+
+    said = gate_compare.with_baselines(run, folders, label="", fail_on=None, notify=lambda _: None)
+    assert [each.name for each in said.gate_changes] == ["../../conftest.py", "../pytest.ini"]
 
 
 def test_the_files_of_a_project_in_a_hidden_folder_are_found(tmp_path):
