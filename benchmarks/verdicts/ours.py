@@ -19,6 +19,7 @@ from benchmarks.verdicts.observed import (
     Rows,
 )
 from ci_perf.judging import confirm, screen, variability
+from ci_perf.judging.early import find_early
 from ci_perf.judging.metric_values import History
 from ci_perf.judging.policy import CALM_LOOKS, Policy, PolicyKind
 from ci_perf.judging.screen import Known, Screened
@@ -75,6 +76,7 @@ class Launched:
             usual_variance=self.usual_variance,
             day=day,
             one_mode=self.one_mode,
+            early=find_early(policy, sessions=self.sessions, head=self.head, has_more_counts=False),
         )
         self.outcome = None
         for base, head in self.turns[: self.pairs]:

@@ -62,7 +62,7 @@ _QUIET: tuple[Range, Range, Range] = ((0.002, 0.005), (0.001, 0.003), (0.003, 0.
 _TYPICAL: tuple[Range, Range, Range] = ((0.003, 0.012), (0.002, 0.008), (0.005, 0.015))
 
 
-def _two_modes(name: str, *, share: float, gap: float) -> Regime:
+def two_modes(name: str, *, share: float, gap: float) -> Regime:
     """Return a quiet machine on which each launch is in one of two modes."""
     return Regime(
         f"two modes, {name}",
@@ -83,9 +83,9 @@ ORDINARY = (
 )
 # Made to mislead a judge: what outsiders found, and what nobody promises to be spared.
 HARSH = (
-    _two_modes("50/50, 3 % apart", share=0.5, gap=0.03),
-    _two_modes("50/50, 8 % apart", share=0.5, gap=0.08),
-    _two_modes("30/70, 5 % apart", share=0.3, gap=0.05),
+    two_modes("50/50, 3 % apart", share=0.5, gap=0.03),
+    two_modes("50/50, 8 % apart", share=0.5, gap=0.08),
+    two_modes("30/70, 5 % apart", share=0.3, gap=0.05),
     Regime("correlated pairs", (0.01, 0.03), (0.01, 0.04), (0.01, 0.03), pair_correlation=0.8),
     Regime("noisy today", *_TYPICAL, today_spread=3.0),
     Regime("slower today", *_TYPICAL, today_shift=0.02),

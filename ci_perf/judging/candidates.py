@@ -29,7 +29,8 @@ class Candidate:
     ``obstacle`` is the reason code why the history may not clear the head: the machine has moved,
     say, or an earlier screen has found it suspicious; ``is_other_node``: the history is of other
     nodes than the head; ``does_more``: a count of the workload has grown, so that its history has
-    to exclude a loss beyond the limit. Where the change has been accepted already, the base is
+    to exclude a loss beyond the limit; ``has_more_counts``: one has grown in each of the first
+    pairs. Where the change has been accepted already, the base is
     known to differ, and there are no pairs.
     ``has_pairs_without`` says that pairs were launched and lack the metric. ``is_inverse``: the
     values are one over the metric, such as steps per second of a time. ``trimmed``: the mean of its
@@ -56,6 +57,7 @@ class Candidate:
     obstacle: Code | None = None
     is_other_node: bool = False
     does_more: bool = False
+    has_more_counts: bool = False
     is_accepted: bool = False
     has_pairs_without: bool = False
     is_inverse: bool = False

@@ -9,7 +9,7 @@ import msgspec
 from ci_perf.judging import clocks, decide, metric_values, signs
 from ci_perf.judging.candidates import Candidate, Judgement
 from ci_perf.judging.metric_values import Sessions
-from ci_perf.judging.policy import PAIRS_FOR_RANGES
+from ci_perf.judging.policy import EARLY_PAIRS, PAIRS_FOR_RANGES
 from ci_perf.model import metrics
 from ci_perf.model.comparison import Change, Code, Verdict
 from ci_perf.model.metrics import Better, Kind
@@ -23,21 +23,39 @@ _BY_PAIRS = frozenset({Code.BEYOND_LIMIT, Code.TOO_FEW_PAIRS, Code.SPREAD, Code.
 _UNPROVEN = frozenset({Verdict.INCONCLUSIVE, Verdict.LIKELY_SLOWER})
 
 
-def doubt_history(candidates: Iterable[Candidate]) -> list[Candidate]:
+def note_more_work(candidates: Iterable[Candidate]) -> list[Candidate]:
     """Mark the step times of each workload of which a count has grown: it does more work."""
     asked = list(candidates)
-    grown = {
+    counts = [each for each in asked if each.metric.kind is Kind.COUNT]
+    by_history = {
         each.workload
-        for each in asked
-        if each.metric.kind is Kind.COUNT and each.history and each.head
-        if compare_ranges(each, each.history.current, each.head).verdict is Verdict.REGRESSED
+        for each in counts
+        if each.history and each.head and _has_grown(each, each.history.current, each.head)
+    }
+    by_pairs = {
+        each.workload
+        for each in counts
+        if len(each.pairs) >= EARLY_PAIRS
+        and _has_grown(
+            each,
+            [[base for base, _ in each.pairs[:EARLY_PAIRS]]],
+            [head for _, head in each.pairs[:EARLY_PAIRS]],
+        )
     }
     return [
-        replace(each, does_more=not each.is_accepted)
-        if each.workload in grown and each.metric.name in signs.SLOWED
+        replace(
+            each,
+            does_more=each.workload in by_history and not each.is_accepted,
+            has_more_counts=each.workload in by_pairs,
+        )
+        if each.metric.name in signs.SLOWED
         else each
         for each in asked
     ]
+
+
+def _has_grown(count: Candidate, base: Sessions, head: Sequence[float]) -> bool:
+    return compare_ranges(count, base, head).verdict is Verdict.REGRESSED
 
 
 def judge(

@@ -233,7 +233,7 @@ def _candidates(
                 before.sessions[-1].soft, subject.sessions[-1].soft
             ),
         )
-    return changes.doubt_history(every)
+    return changes.note_more_work(every)
 
 
 def _doubt_disks(rows: Iterable[Change], validity: Validity) -> Iterator[Change]:

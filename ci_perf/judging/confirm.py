@@ -15,6 +15,7 @@ from typing import Literal
 
 from ci_perf.judging import distributions, earlier_checks, variability
 from ci_perf.judging.earlier_checks import Looks
+from ci_perf.judging.early import Early
 from ci_perf.judging.policy import (
     ALPHA,
     ALPHA_BEYOND_ZERO,
@@ -27,6 +28,7 @@ from ci_perf.judging.policy import (
     CALM_WEIGHTS_WITHOUT_HISTORY,
     CONTRADICTING,
     DAY_KNOWN_DF,
+    EARLY_PAIRS,
     MOST_PRIOR_DF,
     PRIOR_DF_CAP,
     TRIMMED,
@@ -121,6 +123,9 @@ class Confirmation:
 
     `day` is what the pairs of all suspects say of today; only "unchanged" looks at it. Where it is
     known, and `one_mode` says that the history excludes two, a single pair may say "unchanged".
+
+    `early` is what the early look asks of each pair; `None` where there is none. Nor is there one
+    with earlier runs.
     """
 
     policy: Policy
@@ -134,6 +139,7 @@ class Confirmation:
     earlier: tuple[int, ...] = ()
     day: Day = USUAL_DAY
     one_mode: bool = False
+    early: Early | None = None
     looks: Looks = field(init=False)
     _bases: list[float] = field(default_factory=list, init=False)
     _differences: list[float] = field(default_factory=list, init=False)
@@ -275,6 +281,10 @@ class Confirmation:
 
     def _look(self) -> Outcome | None:
         pairs = len(self._differences)
+        if pairs == EARLY_PAIRS and self.early and not self.earlier:
+            interval = self.early.find_interval(self._bases, self._differences)
+            if interval and (alarm := self._alarm(*interval)):
+                return alarm
         if pairs in self.looks.alarm and (alarm := self._alarm(*self._alarm_interval(pairs))):
             return alarm
         if pairs == self.looks.last and (alarm := self._alarm_beyond_zero(pairs)):

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from ci_perf.judging import distributions, variability
 from ci_perf.judging.candidates import Candidate, Judgement
 from ci_perf.judging.confirm import Confirmation, Outcome, alarm_reach, share_alpha, sign
+from ci_perf.judging.early import find_early
 from ci_perf.judging.metric_values import Pairs, Sessions
 from ci_perf.judging.policy import (
     LOOKS,
@@ -26,6 +27,8 @@ from ci_perf.model.comparison import Change, Code, Interval, Remedy, Verdict
 
 # Reason codes after which a row says what would decide it.
 _MAY_BE_DECIDED = frozenset({Code.SPREAD, Code.TOO_FEW_PAIRS, Code.WORSE_BY_HISTORY})
+# Kinds of which no launch is twice as large by chance.
+_OBVIOUS_KINDS = frozenset({PolicyKind.TIME, PolicyKind.HOST_MEMORY})
 
 
 @dataclass(frozen=True, slots=True)
@@ -372,6 +375,15 @@ def _confirmation(metric: Candidate, known: _Known) -> Confirmation:
         earlier=metric.earlier,
         day=known.day,
         one_mode=variability.exclude_two_modes(sessions, smallest_gap=metric.policy.half_limit),
+        early=find_early(
+            metric.policy,
+            sessions=() if metric.obstacle else sessions,
+            head=metric.head,
+            has_more_counts=metric.has_more_counts,
+            tick=metric.tick,
+        )
+        if metric.policy_kind in _OBVIOUS_KINDS
+        else None,
     )
 
 

@@ -25,6 +25,7 @@ import msgspec
 from ci_perf.judging.policy import (
     LOOKS,
     MOST_PAIRS,
+    WEIGHT_OF_EARLY,
     WEIGHT_OF_SIGNS,
     WEIGHTS,
 )
@@ -102,7 +103,7 @@ def looks(calm_of_one: Mapping[int, float], *, runs: int = 1, before: int = 0) -
     alarm |= {pairs: WEIGHTS[-1] + rise * (i + 1) for i, pairs in enumerate(further)}
     signs = {MOST_PAIRS * (run + 1): WEIGHT_OF_SIGNS for run in range(runs)}
     calm = {**calm_of_one, **dict.fromkeys(further, calm_of_one[MOST_PAIRS])}
-    of_alpha = math.fsum((*alarm.values(), *signs.values()))
+    of_alpha = math.fsum((WEIGHT_OF_EARLY, *alarm.values(), *signs.values()))
     of_beta = math.fsum(calm.values()) / (share(runs) if runs > 1 else 1)
     last = max(pairs for pairs in alarm if pairs <= before + MOST_PAIRS)
     return Looks(

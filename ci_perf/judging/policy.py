@@ -51,10 +51,20 @@ SCREENED_LAUNCHES = 3
 # after every pair (e-process) in 89 %. Looking after every pair without sharing called a change
 # as large as half the limit beyond it in 4 to 9 % instead of 1.5 %.
 LOOKS = (6, 9, 13, run.MOST_PAIRS)
+# An early look comes before them, and alarms only where a loss is obvious: each of its pairs shows
+# at least so much, and so many times the largest gap between two launches of one side. Where a
+# count has grown, and the history has launches that would show two modes, less is enough: so many
+# limits, and at least so much. In benchmarks.verdicts.early none of 64,000 unchanged pull requests
+# has such an alarm. A 3 among LOOKS instead would end far rows after three pairs as green.
+EARLY_PAIRS = 3
+OBVIOUS, OBVIOUS_WITH_COUNTS = 1.0, 0.15
+OBVIOUS_LIMITS, OBVIOUS_GAPS = 3, 2
+FEWEST_KNOWN_LAUNCHES = 5
 # Each look's share of alpha: late looks, with more pairs, get more. Together with the sign test's,
-# after the last pair, they add up to 1, so the union bound holds, however they depend on each
-# other.
-WEIGHTS = tuple(look / 15 for look in (2, 3, 4, 5))
+# after the last pair, and the early look's, which the last look gives, they add up to 1. So the
+# union bound holds, however they depend on each other.
+WEIGHT_OF_EARLY = 1 / 50
+WEIGHTS = (2 / 15, 3 / 15, 4 / 15, 5 / 15 - WEIGHT_OF_EARLY)
 WEIGHT_OF_SIGNS = 1 / 15
 # After which numbers of pairs it may say "unchanged", and each look's share of beta. They begin
 # earlier, because no alarm can come of it. Wherever an alarm is looked for, so is this.

@@ -12,6 +12,7 @@ from ci_perf.judging.policy import (
     CALM_WEIGHTS,
     LOOKS,
     MOST_PAIRS,
+    WEIGHT_OF_EARLY,
     WEIGHT_OF_SIGNS,
     WEIGHTS,
 )
@@ -63,7 +64,9 @@ def test_wherever_the_runs_before_stopped_a_run_never_spends_more_than_its_share
         assert before < min(looks.alarm)
         assert before < looks.last <= before + MOST_PAIRS
 
-    assert math.fsum((*everywhere.values(), *of_signs.values())) == pytest.approx(1)
+    # The early look of the first run has spent the rest.
+    spent = math.fsum((*everywhere.values(), *of_signs.values()))
+    assert 1 - WEIGHT_OF_EARLY <= spent < 1
     assert sorted(of_signs) == [MOST_PAIRS * run for run in range(1, runs + 1)]
 
 

@@ -11,6 +11,7 @@ from ci_perf.judging.policy import (
     CALM_WEIGHTS_WITHOUT_HISTORY,
     LOOKS,
     MOST_PAIRS,
+    WEIGHT_OF_EARLY,
     WEIGHT_OF_SIGNS,
     WEIGHTS,
     Policy,
@@ -72,7 +73,7 @@ def test_an_interval_clears_within_the_limit_and_not_beyond_half_of_it(low, high
 @pytest.mark.parametrize(
     ("looks", "weights", "other"),
     [
-        (LOOKS, WEIGHTS, WEIGHT_OF_SIGNS),
+        (LOOKS, WEIGHTS, WEIGHT_OF_SIGNS + WEIGHT_OF_EARLY),
         (CALM_LOOKS, CALM_WEIGHTS, 0.0),
         (CALM_LOOKS[1:], tuple(CALM_WEIGHTS_WITHOUT_HISTORY.values()), 0.0),
     ],
