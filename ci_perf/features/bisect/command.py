@@ -8,7 +8,6 @@ import click
 import ci_perf
 from ci_perf.cli import console, measure_options, options, reports
 from ci_perf.errors import ExitCode
-from ci_perf.model import codec
 
 
 @click.command("bisect")
@@ -62,12 +61,9 @@ def bisect_command(
         notify=console.say,
         listener=measure_options.open_listener,
     )
-    if format == "json":
-        console.emit(codec.encode(bisected), output=output)
-    else:
-        from ci_perf.features.bisect import report
+    from ci_perf.features.bisect import report
 
-        reports.emit_page(report.page(bisected), format, output)
+    reports.emit_page(report.page(bisected), format, output, document=bisected)
     if bisected.ended == "interrupted":
         return ExitCode.INTERRUPTED
     return ExitCode.OK if bisected.outcome == "found" else ExitCode.NO_ANSWER

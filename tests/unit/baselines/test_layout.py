@@ -134,6 +134,7 @@ def a_gpu(model, *, count=1, mig=False):
         (a_gpu("NVIDIA A100-SXM4-80GB", count=4), "nvidia-a100-sxm4-80gb-x4"),
         (a_gpu("NVIDIA H200", count=2), "nvidia-h200-x2"),
         (a_gpu("NVIDIA H100", mig=True), "nvidia-h100-mig"),
+        (a_gpu("NVIDIA H100 MIG 1g.10gb", mig=True), "nvidia-h100-mig-1g-10gb"),
         (a_gpu("../../etc"), "etc"),
     ],
 )

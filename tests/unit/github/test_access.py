@@ -73,3 +73,10 @@ def test_without_a_token_it_says_where_to_get_one():
 def test_a_job_without_a_repository_is_refused(name):
     with pytest.raises(UsageError, match="GITHUB_REPOSITORY"):
         Access.from_job({"GITHUB_REPOSITORY": name})
+
+
+@pytest.mark.parametrize("url", ["https://github.example/api/v3", ""])
+def test_a_job_speaks_to_the_server_that_runs_it(url):
+    found = Access.from_job({"GITHUB_REPOSITORY": "octo/model", "GITHUB_API_URL": url})
+
+    assert found.api_url == (url or "https://api.github.com")

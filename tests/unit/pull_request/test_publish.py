@@ -58,6 +58,18 @@ def test_two_reports_of_one_suite_and_machine_cannot_share_a_comment():
         reports.check_apart([("first.json", report), ("again.json", report)], None)
 
 
+def test_only_several_suites_need_several_keys():
+    named = [
+        (f"{suite}.json", reports.make_report(a_comparison(suite=suite), suite))
+        for suite in ("smoke", "standard")
+    ]
+
+    reports.check_apart(named, None)
+    reports.check_apart(named[:1], "cpu")
+    with pytest.raises(UsageError, match="--key"):
+        reports.check_apart(named, "cpu")
+
+
 @pytest.mark.parametrize(
     ("codes", "expected"),
     [
