@@ -98,16 +98,21 @@ class LocalLauncher(Launcher):
         return look(gpus, self._root, self._environment, interrupted)
 
     def _run_ours(
-        self, module: str, words: Sequence[str], folder: Scratch, interrupted: Interrupted
+        self,
+        module: str,
+        device: str,
+        threads: int,
+        more: Sequence[str],
+        folder: Scratch,
+        interrupted: Interrupted,
     ) -> Finished:
         """See Launcher: what describes the machine is in the place of a workload."""
-        threads = int(words[1])
         cwd = folder.path
         environment = child_environment.apart_from(self._root, self._environment, threads)
         if module == MACHINE:
             cwd, side = self._root, self._build_side(str(self._root))
             environment = child_environment.build_child_environment(side, threads)
-        command = [*_python(module, folder), *words]
+        command = [*_python(module, folder), device, str(threads), *more]
         return _run_ours(command, folder, cwd, environment, run_task.TORCH_TIMEOUT_S, interrupted)
 
     def shell(

@@ -165,21 +165,25 @@ class Launcher(ABC):
 
         `devices` is the largest number of devices that any task will need; `commands` may use any.
         """
-        words = (device, str(threads), str(devices), "commands" if commands else "")
-        return run_module(
-            lambda folder: self._run_ours(MACHINE, words, folder, interrupted),
+        more = (str(devices), "commands" if commands else "")
+        machine = run_module(
+            lambda folder: self._run_ours(MACHINE, device, threads, more, folder, interrupted),
             MachineDescription,
             what="describing the machine",
             timeout_s=TORCH_TIMEOUT_S,
         )
+        return machine if isinstance(machine, TaskFailure) else self._add_host(machine)
+
+    def _add_host(self, machine: MachineDescription) -> MachineDescription:
+        """Return a description with what only the host of a launcher knows."""
+        return machine
 
     def canaries(
         self, device: str, threads: int, interrupted: Interrupted = never
     ) -> Mapping[str, float] | TaskFailure:
         """Run the fixed programs; return seconds by name, none where there is no torch."""
-        words = (device, str(threads))
         times = run_module(
-            lambda folder: self._run_ours(CANARIES, words, folder, interrupted),
+            lambda folder: self._run_ours(CANARIES, device, threads, (), folder, interrupted),
             CanaryTimes,
             what="the canaries",
             timeout_s=TORCH_TIMEOUT_S,
@@ -210,11 +214,17 @@ class Launcher(ABC):
 
     @abstractmethod
     def _run_ours(
-        self, module: str, words: Sequence[str], folder: Scratch, interrupted: Interrupted
+        self,
+        module: str,
+        device: str,
+        threads: int,
+        more: Sequence[str],
+        folder: Scratch,
+        interrupted: Interrupted,
     ) -> Finished:
         """Run a module of ours that uses torch, for `TORCH_TIMEOUT_S` at most.
 
-        `words` begin with device and threads; it leaves its result in the folder.
+        Its words are the device, the threads and `more`; it leaves its result in the folder.
         """
 
     def _spell(self, task: Task) -> Task:

@@ -107,19 +107,6 @@ class ContainerLauncher(Launcher):
         head, *others = [side.image for side in self.sides]
         return tuple(_note_images(head, base) for base in others if base.config != head.config)
 
-    def describe(
-        self,
-        device: str,
-        threads: int,
-        devices: int,
-        interrupted: Interrupted = never,
-        *,
-        commands: bool = False,
-    ) -> MachineDescription | TaskFailure:
-        """See Launcher."""
-        machine = super().describe(device, threads, devices, interrupted, commands=commands)
-        return machine if isinstance(machine, TaskFailure) else self._on_this_host(machine)
-
     def look(
         self, gpus: Sequence[str], interrupted: Interrupted = never
     ) -> GpuStates | TaskFailure:
@@ -196,15 +183,20 @@ class ContainerLauncher(Launcher):
         return replace(finished, evidence=evidence)
 
     def _run_ours(
-        self, module: str, words: Sequence[str], folder: Scratch, interrupted: Interrupted
+        self,
+        module: str,
+        device: str,
+        threads: int,
+        more: Sequence[str],
+        folder: Scratch,
+        interrupted: Interrupted,
     ) -> Finished:
-        device, threads, *_ = words
         mounts.hand_over(folder.path, self._user)
         spec = _Spec(
             image=self.sides[0].image,
-            command=(*_module(module), *words),
+            command=(*_module(module), device, str(threads), *more),
             mounts=mounts.our_mounts(folder.path, child_environment.PACKAGE),
-            environment=_ours(child_environment.build_child_environment({}, int(threads))),
+            environment=_ours(child_environment.build_child_environment({}, threads)),
             gpus=arguments.visible_gpus(device, os.environ),
         )
         return self._run(spec, run_task.TORCH_TIMEOUT_S, interrupted)
@@ -251,7 +243,7 @@ class ContainerLauncher(Launcher):
                 mounts.hand_over(path, self._user)
         return path
 
-    def _on_this_host(self, machine: MachineDescription) -> MachineDescription:
+    def _add_host(self, machine: MachineDescription) -> MachineDescription:
         """Say what a container cannot know: which host it is on, and of which image it is."""
         image = self.sides[0].image
         environment = machine.environment
