@@ -32,7 +32,7 @@ $(STAMP): $(EMPTY)
 	@touch $@ $(DEMO_STAMP)
 
 $(DEMO_STAMP): $(EMPTY)
-	@echo 'Installing ci_perf and torch into $(VENV): 1 to 3 minutes, 1 GB'
+	@echo 'First: ci_perf and torch are installed into $(VENV), 1 to 3 minutes, 1 GB. Then: an example is judged, 3 minutes'
 	$(PIP) --progress-bar on --editable '.[measure]'
 	@touch $@
 

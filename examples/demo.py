@@ -23,10 +23,18 @@ from ci_perf.errors import CannotWriteError, CiPerfError, ExitCode, UsageError
 from ci_perf.system import lock
 
 EXAMPLE = Path(__file__).resolve().parent / "tiny_vision"
-SUITE = ("--suite", "smoke", "--device", "cpu")
+SUITE = ("--suite", "smoke", "--device", "cpu", "--wait", "0s")
 PLANTED = {
     ("classify_images", "step_time_s"): "a Python loop over the batch",
     ("search_gallery", "host_rss_peak_bytes"): "a second copy of the gallery, in fp64",
+}
+# What comes, and about how many seconds it takes on two free cores.
+CHAPTERS = {
+    "1/5 A small image project, in a repository of its own": 1,
+    "2/5 Measure it as it is, and commit the numbers as the baseline": 25,
+    "3/5 A pull request: three commits, as anybody might have written them": 1,
+    "4/5 The CI job: measure again, and launch main beside what has changed": 140,
+    "5/5 Did it find what was planted, and nothing else?": 1,
 }
 BLAMES = {"failed", "numerics_changed", "regressed", "likely_slower"}
 # Who commits is said here, so that the demo needs no git configuration.
@@ -107,28 +115,33 @@ def play(folder: Path, around: dict[str, str], runner: tuple[str, ...]) -> int:
             )
         return code
 
-    say("\n1/5 A small image project, in a repository of its own", color=1)
+    say(f"A small project is judged, in about {round(sum(CHAPTERS.values()) / 60)} minutes;")
+    say("where other programs use the machine, it takes up to 8:")
+    for chapter, seconds in CHAPTERS.items():
+        say(f"{chapter}: {seconds} s")
+    chapters = iter(CHAPTERS)
+    say(f"\n{next(chapters)}", color=1)
     run("git", "init", "--quiet", "--template=", "--initial-branch=main")
     run("git", "add", ".")
     run("git", "commit", "--quiet", "-m", "Begin tiny_vision")
 
-    say("\n2/5 Measure it as it is, and commit the numbers as the baseline", color=1)
+    say(f"\n{next(chapters)}", color=1)
     run("ci-perf", "run", *SUITE, *runner)
     run("ci-perf", "accept", "run.json", "--force", "--reason", "First baseline")
     run("git", "add", "baselines")
     run("git", "commit", "--quiet", "-m", "Accept the first baseline")
 
-    say("\n3/5 A pull request: three commits, as anybody might have written them", color=1)
+    say(f"\n{next(chapters)}", color=1)
     run("git", "switch", "--quiet", "-c", "pull-request")
     run("git", "am", *(f"changes/{patch.name}" for patch in sorted(folder.glob("changes/*.patch"))))
     run("git", "diff", "--stat", "main...pull-request")
 
-    say("\n4/5 The CI job: measure again, and launch main beside what looks different", color=1)
-    against = ("--against", "main", "--budget", "5m")
+    say(f"\n{next(chapters)}", color=1)
+    against = ("--against", "main", "--budget", "3m", "--explain", "30s")
     check = ("ci-perf", "check", *SUITE, *against, "--comparison", "comparison.json", *runner)
     code = run(*check, codes=(0, 1, 3), stdout=1)
 
-    say("\n5/5 Did it find what was planted, and nothing else?", color=1)
+    say(f"\n{next(chapters)}", color=1)
     rows = json.loads((folder / "comparison.json").read_bytes())["rows"]
     return tell(rows, code)
 

@@ -10,8 +10,8 @@ from ci_perf.progress.sentences import SpeakingListener, TimeEstimate
 from ci_perf.report.units import duration, render_count
 from ci_perf.session import Forecast, Listener
 
-# A log that says nothing for longer looks like a job that hangs.
-_SILENCE_S = 60.0
+# A log that says nothing for half a minute looks like a job that hangs. A launch takes 10 s of it.
+_SILENCE_S = 20.0
 
 _Say = Callable[[str], None]
 
@@ -26,7 +26,7 @@ def listener(stream: TextIO, *, say: _Say) -> Listener:
 
 
 class PlainListener(SpeakingListener):
-    """A line per workload and round, for logs; and one when there was none for a minute."""
+    """A line per workload and round, for logs; and one each half minute."""
 
     def __init__(self, say: _Say, clock: Callable[[], float] = time.monotonic) -> None:
         self._speak, self._clock = say, clock
@@ -100,7 +100,7 @@ class PlainListener(SpeakingListener):
             )
 
     def _wait(self, what: str, text: str, waited_s: float, most_s: float) -> None:
-        """Say it at once, and again after a minute without any other line."""
+        """Say it at once, and again after some silence."""
         if self._awaited != what or self._clock() - self._last_said >= _SILENCE_S:
             self._awaited = what
             self._say(f"{text} ({sentences.render_waited(waited_s, most_s)})")

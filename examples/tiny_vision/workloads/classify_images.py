@@ -9,7 +9,7 @@ from tiny_vision.model import TinyNet
 def build(context: Context) -> Workload:
     batch = int(context.parameters["batch"])
     model = TinyNet().to(context.device).eval()
-    thumbnails = images.random_images(batch, size=16).to(context.device)
+    thumbnails = images.random_images(batch, size=8).to(context.device)
 
     @torch.inference_mode()
     def step() -> torch.Tensor:

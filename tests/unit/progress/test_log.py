@@ -41,14 +41,14 @@ def test_a_workload_has_one_line_when_its_last_process_is_done(clock, said):
     listener.planned({"a": 2, "b": 2})
     for number in (1, 2):
         for name in ("a", "b"):
-            measured(listener, clock, name, number, 2, 10)
+            measured(listener, clock, name, number, 2, 8)
         listener.round_finished(number, 2)
 
     assert said() == [
         "measuring 2 workloads in 4 processes",
-        "round 1 of 2 done in 20 s; the rounds end in about 20 s",
-        "[1/2] a: 2 processes in 20 s; the rounds end in about 10 s",
-        "[2/2] b: 2 processes in 20 s",
+        "round 1 of 2 done in 16 s; the rounds end in about 16 s",
+        "[1/2] a: 2 processes in 16 s; the rounds end in about 8 s",
+        "[2/2] b: 2 processes in 16 s",
     ]
 
 
@@ -69,10 +69,10 @@ def test_a_verdict_is_told_before_what_explains_it(said, explaining_s, follows):
 def test_a_log_is_not_silent_for_long_while_something_ends(clock, said):
     listener = PlainListener(console.say, clock)
     listener.planned({"a": 2, "b": 2})
-    measured(listener, clock, "a", 1, 2, 40)
-    measured(listener, clock, "b", 1, 2, 40)
+    measured(listener, clock, "a", 1, 2, 14)
+    measured(listener, clock, "b", 1, 2, 14)
 
-    assert said()[1:] == ["[0/2] b: process 1 done; the rounds end in about 1 min 20 s"]
+    assert said()[1:] == ["[0/2] b: process 1 done; the rounds end in about 28 s"]
 
 
 def test_a_failure_is_told_at_once_with_its_last_lines(clock, said):
@@ -90,7 +90,7 @@ def test_a_failure_is_told_at_once_with_its_last_lines(clock, said):
 
 def test_who_waits_for_a_lock_says_whose_it_is_how_long_and_how_not_to_wait(clock, said):
     listener = PlainListener(console.say, clock)
-    for _ in range(700):
+    for _ in range(250):
         listener.waiting("cpu", "run a of robin, process 7 in /p", clock.now, 1800.0)
         clock.now += 0.1
 
@@ -101,7 +101,7 @@ def test_who_waits_for_a_lock_says_whose_it_is_how_long_and_how_not_to_wait(cloc
     )
     assert said() == [
         f"{text} (at most 30 min)",
-        f"{text} (1 min of at most 30 min)",
+        f"{text} (20 s of at most 30 min)",
     ]
 
 
@@ -169,7 +169,7 @@ def test_before_pairs_are_launched_the_log_says_what_the_budget_allows(
 
 def test_who_waits_for_a_quiet_machine_says_why_and_how_long(clock, said):
     listener = PlainListener(console.say, clock)
-    for _ in range(32):
+    for _ in range(12):
         listener.machine_busy("tasks waited for a CPU 90%", clock.now, 300.0)
         clock.now += 2
     listener.machine_awaited("", clock.now)
@@ -177,8 +177,8 @@ def test_who_waits_for_a_quiet_machine_says_why_and_how_long(clock, said):
     why = "waiting for a quiet machine (--wait 0s does not wait): tasks waited for a CPU 90%"
     assert said() == [
         f"{why} (at most 5 min)",
-        f"{why} (1 min of at most 5 min)",
-        "the machine is quiet after 1 min 4 s",
+        f"{why} (20 s of at most 5 min)",
+        "the machine is quiet after 24 s",
     ]
 
 
