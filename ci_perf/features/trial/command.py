@@ -48,6 +48,6 @@ def try_command(
     )
     is_red = tried.comparison.verdict is Verdict.REGRESSED
     shown = reports.COMPARISON_FORMS[reports.report_format(None, report)](tried.comparison)
-    end = trial.describe_end(tried.plant, is_red=is_red)
+    end = trial.describe_end(is_red=is_red)
     console.emit(f"{tried.scope}.\n\n{shown.rstrip()}\n\n{end}\n", output=report)
     return ExitCode.OK if is_red else ExitCode.NO_ANSWER

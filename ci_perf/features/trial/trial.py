@@ -1,7 +1,9 @@
 """Measure a checkout beside itself, with work that is planted into the launches of one side."""
 
 import dataclasses
+import functools
 import time
+import timeit
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,9 +46,8 @@ _WHOLE = "run"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """What was planted, in words, too, and the verdict on it."""
+    """What was planted, in words, and the verdict on it."""
 
-    plant: Plant
     scope: str
     comparison: Comparison
 
@@ -60,7 +61,7 @@ class _SameCheckout(Checkout):
 
 
 class _TwoPairs(PairJudge):
-    """Asks for two pairs of each workload, and judges nothing."""
+    """Asks for two pairs, and judges nothing."""
 
     def first_launches(self, plan: Plan, machine: Machine) -> dict[str, int]:
         """See PairJudge."""
@@ -69,8 +70,8 @@ class _TwoPairs(PairJudge):
 
     def undecided(self, run: Run) -> tuple[dict[str, float], int]:
         """See PairJudge."""
-        done = {each.workload for each in run.paired if len(each.pairs) >= _PAIRS}
-        return {each.workload: 1.0 for each in run.measured if each.workload not in done}, 1
+        is_done = any(len(each.pairs) >= _PAIRS for each in run.paired)
+        return {} if is_done else {each.workload: 1.0 for each in run.measured}, 1
 
 
 def measure_trial(
@@ -97,12 +98,12 @@ def measure_trial(
             return _measure_open(here, plan, options, notify)
 
 
-def describe_end(plant: Plant, *, is_red: bool) -> str:
+def describe_end(*, is_red: bool) -> str:
     """Say what the report means, and what comes next."""
     if not is_red:
         return (
-            f"not red: the noise of this machine hides +{plant.share:.0%}. Next: end other "
-            "programs and try again; `ci-perf doctor` says what disturbs a machine"
+            "Not red: the noise of this machine hides the work. Next: end other programs and try "
+            "again; `ci-perf doctor` says what disturbs a machine"
         )
     return (
         "This is what your pull request would show. Nothing in your files was changed. Next: "
@@ -113,13 +114,10 @@ def describe_end(plant: Plant, *, is_red: bool) -> str:
 
 def _choose_workload(here: Lab, plan: Plan, notify: Notify) -> Plan:
     """Return the plan with the first workload alone. Raises UsageError: it has no step to slow."""
-    come = here.interrupts.have_come
+    come, root = here.interrupts.have_come, Path(plan.root)
     with here.held():
         here.await_quiet()
-        plan = collecting.collect_plan(
-            plan, Path(plan.root), runs=True, notify=notify, interrupted=come
-        )
-    here.interrupts.check()
+        plan = collecting.collect_plan(plan, root, runs=True, notify=notify, interrupted=come)
     here.wait_s = 0.0  # it was awaited
     first, *others = plan.workloads
     if others:
@@ -130,8 +128,7 @@ def _choose_workload(here: Lab, plan: Plan, notify: Notify) -> Plan:
             "which no planted work makes longer; try it as `ci-perf try -- COMMAND`"
         )
     if first.launch == "command":
-        longest_s = min(first.protocol.timed_max_s, _COMMAND_S)
-        protocol = msgspec.structs.replace(first.protocol, timed_max_s=longest_s)
+        protocol = msgspec.structs.replace(first.protocol, timed_max_s=_COMMAND_S)
         first = msgspec.structs.replace(first, protocol=protocol)
         # Both sides write into one folder, so two copies must not run at once.
         here.checks = MachineChecks(has_room=lambda *_: False)
@@ -150,7 +147,7 @@ def _measure_open(here: Lab, plan: Plan, options: MeasureOptions, notify: Notify
     alike = _check_pairs(session.measure(here, plan, against=against), workload)
     here.listener = heard
     here.plant = make_plant(alike, workload, iteration_s=_time_iteration())
-    is_whole = alike.measured[0].item_unit == _WHOLE
+    is_whole = (workload.launch, alike.measured[0].item_unit) == ("command", _WHOLE)
     scope = _describe_plant(here.plant, is_whole=is_whole)
     notify(f"{scope}. The verdict takes about {units.duration(_TIMES_LONGER * alike.duration_s)}")
     against = dataclasses.replace(
@@ -164,24 +161,20 @@ def _measure_open(here: Lab, plan: Plan, options: MeasureOptions, notify: Notify
     rules = compare.rules(options.workloads, run.suite, machine=run.environment.hard, notify=notify)
     label = str(options.output) if options.output else f"run {run.id}"
     comparison = compare.against_baselines(run, options.baselines, label=label, rules=rules)
-    return Trial(plant=here.plant, scope=scope, comparison=comparison)
+    return Trial(scope=scope, comparison=comparison)
 
 
 def _check_pairs(run: Run, workload: PlannedWorkload) -> Run:
     """Return a run that has pairs. Raises CiPerfError: the program failed; KeyboardInterrupt."""
     if run_summary.is_interrupted(run):
         raise KeyboardInterrupt
-    for failed in run.failed:
-        raise CiPerfError(
-            f"{workload.id}: expected a program that ends well, found {failed.reason}; next: run "
-            "it without ci-perf until it does",
-            output=failed.output,
-        )
-    pairs = sum(len(paired.pairs) for paired in run.paired)
-    for paired in run.paired:
-        if paired.trouble:
-            raise CiPerfError(f"{workload.id}: {paired.trouble}", output=paired.output)
-    if pairs < _PAIRS:
+    failures = [(each.reason, each.output) for each in run.failed]
+    for why, output in failures + [(each.trouble, each.output) for each in run.paired]:
+        if why:
+            advice = "run it without ci-perf until it does"
+            text = f"{workload.id}: expected a program that ends well, found {why}; next: {advice}"
+            raise CiPerfError(text, output=output)
+    if (pairs := sum(len(paired.pairs) for paired in run.paired)) < _PAIRS:
         raise UsageError(
             f"--budget: expected time for {_PAIRS} pairs of {workload.id}, found time for {pairs}; "
             "give it more, or try a shorter program"
@@ -194,29 +187,19 @@ def make_plant(alike: Run, workload: PlannedWorkload, *, iteration_s: float) -> 
     pairs = alike.paired[0].pairs
     spread = max(abs(launch_numbers.step_difference(pair)) for pair in pairs)
     share = round(max(_LEAST_SHARE, _SPREADS * spread), 2)
-    numbers = [launch_numbers.find_own_numbers(pair.base) for pair in pairs]
-    step_s = min(each[STEP_TIME.name] for each in numbers)
-    return Plant(
-        workload=workload.id,
-        share=share,
-        iterations=max(1, round(share * step_s / iteration_s)),
-    )
+    step_s = min(launch_numbers.find_own_numbers(pair.base)[STEP_TIME.name] for pair in pairs)
+    iterations = max(1, round(share * step_s / iteration_s))
+    return Plant(workload=workload.id, share=share, iterations=iterations)
 
 
 def _time_iteration() -> float:
     """Return the CPU seconds of an iteration of `burn`: other programs do not count."""
-    took_s = []
-    for _ in range(_BURNS):
-        start = time.thread_time()
-        burn(_BURN)
-        took_s.append(time.thread_time() - start)
-    return min(took_s) / _BURN
+    work = functools.partial(burn, _BURN)
+    return min(timeit.repeat(work, timer=time.thread_time, number=1, repeat=_BURNS)) / _BURN
 
 
 def _describe_plant(plant: Plant, *, is_whole: bool) -> str:
-    where = "at the end of each step"
-    if is_whole:
-        where = "after the command, before its time is taken"
+    where = "after the command, before its time is taken" if is_whole else "at the end of each step"
     work = units.render_count(plant.iterations, "iteration")
     return (
         f"ci-perf try slows down the head on purpose, by about {plant.share:.0%}: {work} of an "
