@@ -36,6 +36,8 @@ def measure(options: MeasureOptions, *, notify: Notify, listener: Listener) -> R
     """
     if options.traces is not None and (options.against is None or not options.explain_s):
         raise UsageError("--traces: expected --against REF, and not --explain 0s")
+    if options.fail_fast and options.against is None:
+        raise UsageError("--fail-fast: expected --against REF, whose pairs prove a loss")
     if options.add and options.against is None:
         raise UsageError("--add: expected --against REF, whose pairs are added to those of the run")
     if options.against is not None:
@@ -114,6 +116,7 @@ def measure_plan(
                 routes=options.processes is None,
                 judge=compare.BaselineJudge(base.source.commit, options, options.suspects),
                 before=_before(options, notify),
+                fail_fast=options.fail_fast,
                 explain_budget_s=options.explain_s or None,
                 traces=prepare_folder(options.traces),
             )

@@ -111,8 +111,14 @@ class MeasureOptions(RepositoryFolders):
         "Measure every workload, even if both sides run the same program. Only with --against.",
         is_flag=True,
     )
+    fail_fast: bool = option(
+        False,  # noqa: FBT003  a default
+        "--fail-fast",
+        "End at the first proven loss. The report names what has no answer. Only with --against.",
+        is_flag=True,
+    )
     explain_s: float = option(
-        300.0,
+        60.0,
         "--explain",
         "How long to profile changed workloads, worst first, for the causes. Verdicts stay the "
         "same. 0s: no profiles. Only with --against.",

@@ -377,6 +377,11 @@ def exit_code(rows: Sequence[Row], validity: Validity, fail_on: FailOn = "proven
     return ExitCode.OK
 
 
+def proves_loss(comparison: Comparison) -> bool:
+    """Whether a row that gates blames the change."""
+    return any(row.gate and row.verdict in _BLAMES for row in comparison.rows)
+
+
 def _fails(row: Row, fail_on: FailOn) -> bool:
     if row.verdict in _BLAMES:
         return True

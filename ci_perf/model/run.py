@@ -163,7 +163,7 @@ class Interleaved(Struct, frozen=True, kw_only=True):
     suspects: Count
     budget_s: Seconds
     spent_s: Seconds
-    stopped: Literal["decided", "budget", "interrupted"]
+    stopped: Literal["decided", "budget", "proven", "interrupted"]
     pairs: Count = 0
     notes: tuple[Text, ...] = ()
     accepted: dict[Name, tuple[Name, ...]] = {}

@@ -173,7 +173,7 @@ def _affordable(forecast: Forecast) -> str:
     if forecast.answerable == forecast.suspects:
         return f"{allowed} for {workloads}; {needed}"
     enough = (
-        f"enough for {forecast.answerable} of {workloads}, the soonest decided first"
+        f"enough for {forecast.answerable} of {workloads}, the worst first"
         if forecast.answerable
         else f"too few to decide {'any of ' * (forecast.suspects > 1)}{workloads}"
     )

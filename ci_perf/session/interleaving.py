@@ -16,6 +16,7 @@ from typing import Literal
 import msgspec
 
 from ci_perf.judging import launch_numbers, suite_rules
+from ci_perf.judging.compare import proves_loss
 from ci_perf.judging.earlier_checks import Before
 from ci_perf.judging.policy import MOST_PAIRS
 from ci_perf.launch import Outcome
@@ -42,7 +43,8 @@ class Against:
     """The base, checked out, for how long it may be launched, and who says for which workloads.
 
     ``before`` is what is known of earlier checks and runs.
-    ``routes`` says that the judge chooses how often the head is launched before, too. Afterwards,
+    ``routes`` says that the judge chooses how often the head is launched before, too; ``fail_fast``
+    that no pair follows the first proven loss. Afterwards,
     counting what both sides do may take ``explain_budget_s``; `None` asks for no counts. Their
     traces are put into the folder ``traces``.
     """
@@ -52,6 +54,7 @@ class Against:
     judge: PairJudge
     before: Before = field(default_factory=Before)
     routes: bool = False
+    fail_fast: bool = False
     explain_budget_s: float | None = None
     traces: Path | None = None
 
@@ -85,6 +88,7 @@ class Interleaving:
         self._random = random.Random(seed)  # noqa: S311  the order of launches, no secret
         self._bases = {workload.id: _Base(workload) for workload in runner.plan.workloads}
         self._suspects = 0
+        self._is_proven = False
         self._incomparable = _incomparable(against.checkout, runner.plan)
         # The suspects, worst first, and those still undecided, each with the pairs it may need.
         self._expected: dict[str, float] = {}
@@ -93,7 +97,7 @@ class Interleaving:
         self._accepted = against.judge.accepted(runner.plan.suite, hard)
         self._start = runner.lab.clock()
         self._spent_s = 0.0
-        self._stopped: Literal["decided", "budget", "interrupted"] = "interrupted"
+        self._stopped: Literal["decided", "budget", "proven", "interrupted"] = "interrupted"
 
     def begin(self, run: Run) -> None:
         """Ask the judge for the suspects: their number, and who is first of equals, is fixed here.
@@ -105,6 +109,8 @@ class Interleaving:
         self._undecided, self._suspects = self._against.judge.undecided(run)
         self._expected = self._undecided
         self._start = self._lab.clock()
+        if self._undecided:
+            self._find_proven(run)
         if left := self._left():
             launches_s = {name: self._runner.launch_s(name) for name in left}
             warm_ups = {name: self._warm_ups(name) for name in left}
@@ -119,22 +125,28 @@ class Interleaving:
                 pairs=len(self._bases[name].pairs),
                 expected=self._undecided[name],
                 launch_s=self._runner.launch_s(name),
-                at_once=schedule.at_once(self._expected[name]),
                 warm_ups=self._warm_ups(name),
             )
             for name in self._left()
         }
         if not waiting:
             self._stopped = "decided"
+        elif self._is_proven and self._against.fail_fast:
+            self._stopped = "proven"
         elif self._spent_s >= self._against.budget_s:
             self._stopped = "budget"
         else:
-            return schedule.next_workload(waiting)
+            return schedule.next_workload(waiting, is_proven=self._is_proven)
         return ""
 
     def judge(self, run: Run) -> None:
         """Ask the judge which workloads a run with one more pair leaves undecided."""
         self._undecided, _ = self._against.judge.undecided(run)
+        self._find_proven(run)
+
+    def _find_proven(self, run: Run) -> None:
+        verdict = None if self._is_proven else self._against.judge.verdict(run)
+        self._is_proven = self._is_proven or (verdict is not None and proves_loss(verdict))
 
     def _left(self) -> tuple[str, ...]:
         """Name the undecided workloads that may be launched, worst first."""

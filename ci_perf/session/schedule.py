@@ -1,9 +1,8 @@
 """Which workloads the base is launched for, whose pair is next, and what a budget allows.
 
-Depth first: two pairs of one suspect before any of the next one, or six of one that is expected to
-need them. Then each goes on to its next look without a pause, and whatever is expected to be
-decided in the fewest seconds comes first, so that a small budget answers as many questions as it
-can.
+Worst first, until it is decided: a budget that is too small for all then proves some. Once a loss
+is proven, whatever is expected to be decided in the fewest seconds comes next. Suspects that six
+pairs leave open wait for the others, from look to look.
 """
 
 import math
@@ -13,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from ci_perf.judging.policy import LOOKS, MOST_PAIRS
+from ci_perf.judging.policy import EARLY_PAIRS, LOOKS, MOST_PAIRS
 from ci_perf.model.comparison import Comparison
 from ci_perf.model.environment import Machine
 from ci_perf.model.run import Run
@@ -21,10 +20,6 @@ from ci_perf.model.suite import Plan, PlannedWorkload
 
 # With fewer pairs there is no alarm.
 PAIRS_FOR_ALARM = LOOKS[0]
-
-
-# A single pair of everybody would spend a budget and answer little.
-_AT_ONCE = 2
 
 
 class PairJudge(Protocol):
@@ -53,14 +48,9 @@ class PairJudge(Protocol):
         return {}
 
 
-def at_once(expected: float) -> int:
-    """Return how many pairs a suspect has, once it is its turn; `expected` are those it needs."""
-    return PAIRS_FOR_ALARM if expected >= PAIRS_FOR_ALARM else _AT_ONCE
-
-
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A suspect: its pairs so far, those expected to come, a launch's time, and its first turn.
+    """A suspect: its pairs so far, those expected to come, and how long a launch takes.
 
     Before its first pair `warm_ups` launches fill the caches of the base.
     """
@@ -68,7 +58,6 @@ class Waiting:
     pairs: int
     expected: float
     launch_s: float
-    at_once: int = _AT_ONCE
     warm_ups: int = 0
 
     @property
@@ -78,18 +67,23 @@ class Waiting:
 
     @property
     def stage(self) -> int:
-        """What comes first: what is on its way to a look, then new ones, then look after look.
-
-        So a budget that is too small for all decides some, and leaves the others as they are.
-        """
-        if self.pairs not in {0, self.at_once, *LOOKS}:
+        """What comes first: what is on its way to a look, then what has none of the later ones."""
+        if self.pairs not in {0, EARLY_PAIRS, *LOOKS}:
             return -1
-        return 0 if not self.pairs else 1 + bisect_right(LOOKS, self.pairs)
+        return bisect_right(LOOKS, self.pairs)
 
 
-def next_workload(waiting: Mapping[str, Waiting]) -> str:
-    """Return whose pair is next; among equals, the first of `waiting` (worst first)."""
-    return min(waiting, key=lambda name: (waiting[name].stage, waiting[name].decision_s))
+def next_workload(waiting: Mapping[str, Waiting], *, is_proven: bool = False) -> str:
+    """Return whose pair is next; among equals, the first of `waiting` (worst first).
+
+    `is_proven` says that a loss is proven: others then need not be the worst to come next.
+    """
+
+    def turn(name: str) -> tuple[int, float]:
+        stage = waiting[name].stage
+        return stage, waiting[name].decision_s if is_proven or stage > 0 else 0.0
+
+    return min(waiting, key=turn)
 
 
 def processes(workload: PlannedWorkload) -> int:

@@ -103,6 +103,13 @@ def test_what_came_before_is_handed_on_where_it_is_there(recorded):
     ]
 
 
+def test_a_check_that_ends_at_the_first_loss_is_asked_to(recorded):
+    job = recorded(event={"pull_request": {"base": {"sha": "a1b2c3d4"}}})
+    job.run_action(ROOT, fail_fast="true")
+
+    assert "--fail-fast" in called(job, "check")
+
+
 def test_nobody_has_to_launch_the_base(recorded):
     job = recorded(event={"pull_request": {"base": {"sha": "a1b2c3d4"}}})
     job.run_action(ROOT, against="none", all="true", wait="5m", fail_on="likely", traces="true")

@@ -150,7 +150,7 @@ OF_EACH = f"{PROVEN} of each"
         (
             Forecast(pairs=7, answerable=1, suspects=2, enough_s=121.0),
             (
-                "the budget allows about 7 pairs, enough for 1 of 2 workloads, the soonest decided "
+                "the budget allows about 7 pairs, enough for 1 of 2 workloads, the worst "
                 f"first: {OF_EACH}; {NEXT.format(3)}"
             ),
         ),

@@ -7,39 +7,48 @@ from ci_perf.session import schedule
 from ci_perf.session.schedule import PAIRS_FOR_ALARM, Waiting
 
 
-def played(needed, launch_s=None, until=MOST_PAIRS):
+def played(needed, launch_s=None, **known):
     """Launch pairs until each workload has what it needs; return whose they were."""
     pairs, turns = dict.fromkeys(needed, 0), []
     while waiting := {
         name: Waiting(count, needed[name] - count, (launch_s or {}).get(name, 1.0))
         for name, count in pairs.items()
-        if count < min(needed[name], until)
+        if count < min(needed[name], MOST_PAIRS)
     }:
-        turns.append(schedule.next_workload(waiting))
+        turns.append(schedule.next_workload(waiting, **known))
         pairs[turns[-1]] += 1
     return turns
 
 
-def test_a_suspect_has_two_pairs_before_the_next_one_has_any():
-    assert played({"a": 2, "b": 2, "c": 2}) == ["a", "a", "b", "b", "c", "c"]
+def test_the_worst_suspect_is_launched_until_it_is_decided():
+    assert played({"a": 6, "b": 2, "c": 3}) == ["a"] * 6 + ["b"] * 2 + ["c"] * 3
 
 
-def test_the_cheapest_expected_decision_comes_first():
-    assert played({"a": 6, "b": 2}) == ["b"] * 2 + ["a"] * 6
-    assert played({"a": 2, "b": 2}, {"a": 30.0, "b": 1.0}) == ["b"] * 2 + ["a"] * 2
+def test_once_a_loss_is_proven_the_cheapest_expected_decision_comes_first():
+    needed = {"a": 6, "b": 2}
+
+    assert played(needed, is_proven=True) == ["b"] * 2 + ["a"] * 6
+    assert played({"a": 2, "b": 2}, {"a": 30.0, "b": 1.0}, is_proven=True) == ["b"] * 2 + ["a"] * 2
 
 
-def test_after_two_pairs_each_they_go_on_one_after_the_other_from_look_to_look():
+def test_what_the_early_look_has_not_proven_waits_once_a_loss_is_proven():
+    waiting = {"open": Waiting(3, 15.0, 1.0), "new": Waiting(0, 4.0, 1.0)}
+
+    assert schedule.next_workload(waiting) == "open"
+    assert schedule.next_workload(waiting, is_proven=True) == "new"
+
+
+def test_what_six_pairs_leave_open_waits_for_the_others():
     turns = played({"a": 9, "b": 6})
 
-    assert turns == ["b"] * 2 + ["a"] * 2 + ["b"] * 4 + ["a"] * 7
+    assert turns == ["a"] * 6 + ["b"] * 6 + ["a"] * 3
 
 
 def test_what_is_on_its_way_to_a_look_reaches_it_whatever_its_pairs_say():
     """Expected pairs change with each pair: ten suspects had two or three pairs, and no verdict."""
     waiting = {
-        "begun": Waiting(pairs=3, expected=40.0, launch_s=1.0),
-        "cheap": Waiting(pairs=2, expected=1.0, launch_s=1.0),
+        "begun": Waiting(pairs=4, expected=40.0, launch_s=1.0),
+        "cheap": Waiting(pairs=3, expected=1.0, launch_s=1.0),
         "new": Waiting(pairs=0, expected=2.0, launch_s=1.0),
     }
 
@@ -59,8 +68,8 @@ ENOUGH_FOR_ONE_S = (1 + 2 * PAIRS_FOR_ALARM) * 10.0
         (0.0, 0, 0),
         (29.0, 0, 0),  # one launch that warms the caches, and two
         (30.0, 1, 0),
-        (99.0, 3, 0),
-        (100.0, 4, 0),  # two of each
+        (89.0, 3, 0),
+        (90.0, 4, 0),  # all of the first one
         (180.0, 8, 1),
         (2 * ENOUGH_FOR_ONE_S, 2 * PAIRS_FOR_ALARM, 2),
         (1e6, 2 * MOST_PAIRS, 2),

@@ -5,6 +5,7 @@ from collections import Counter
 
 import pytest
 
+from ci_perf.errors import ExitCode
 from ci_perf.judging import compare, summarise
 from ci_perf.judging.policy import default_limits
 from ci_perf.model.comparison import Verdict
@@ -58,15 +59,19 @@ def a_baseline(*names):
 def check(measure_against, tmp_path):
     """Measure workloads against a base, and judge: what `ci-perf check --against` does."""
 
-    def check(machine, *names, budget_s=1000.0, **more):
+    def check(machine, *names, budget_s=1000.0, fail_fast=False, **more):
         before = a_baseline(*names)
 
         def undecided(run):
             head = summarise.run(run, label="")
             return compare.find_undecided(before, head, limits=LIMITS, tiers=TIERS)
 
+        class Judge(Suspects):
+            def verdict(self, run):
+                return compare.compare(before, summarise.run(run, label=""), limits=LIMITS)
+
         plan = a_plan_at(tmp_path / "head", *names, processes=3, canaries=True)
-        how = {"budget_s": budget_s, "judge": Suspects(undecided)}
+        how = {"budget_s": budget_s, "judge": Judge(undecided), "fail_fast": fail_fast}
         run = measure_against(machine, plan, how=how, **more)
         return run, compare.compare(before, summarise.run(run, label=""), limits=LIMITS)
 
@@ -141,7 +146,7 @@ def test_a_budget_too_small_for_all_answers_for_the_worst(check):
     assert run.interleaved.stopped == "budget"
     rows = times(comparison)
     assert rows["b"].verdict is Verdict.REGRESSED
-    assert {rows["a"].pairs, rows["c"].pairs} == {0}
+    assert {name: rows[name].pairs for name in "abc"} == {"a": 0, "b": 3, "c": 3}
 
 
 def test_among_equals_the_one_that_the_screen_saw_worse_comes_first(check):
@@ -152,3 +157,35 @@ def test_among_equals_the_one_that_the_screen_saw_worse_comes_first(check):
 
     first_base = [side for side, _ in machine.turns].index("base")
     assert machine.turns[first_base][1] == "a"
+
+
+def test_fail_fast_ends_with_the_first_proven_loss_and_keeps_all_rows(check):
+    slower = {("head", name): 11 * QUIET for name in "abc"}
+    slower["head", "b"] = 12 * QUIET
+
+    run, comparison = check(Machine(slower), "a", "b", "c", fail_fast=True, clock=Clock())
+
+    assert run.interleaved.stopped == "proven"
+    assert {paired.workload: len(paired.pairs) for paired in run.paired} == {"b": 3}
+    rows = times(comparison)
+    assert {name for name in "abc" if rows[name].verdict is Verdict.REGRESSED} == {"b"}
+    assert comparison.exit_code == ExitCode.REGRESSED
+
+
+def test_fail_fast_without_a_loss_decides_all(check):
+    run, comparison = check(
+        Machine({("head", "a"): 1.1 * QUIET, ("base", "a"): 1.1 * QUIET}), "a", "b", fail_fast=True
+    )
+
+    assert run.interleaved.stopped == "decided"
+    assert comparison.exit_code == ExitCode.OK
+
+
+def test_once_a_loss_is_proven_open_suspects_wait_for_new_ones(check):
+    """Three workloads are many times slower, and one a little: it does not hold them up."""
+    slower = {("head", name): 11 * QUIET for name in "acd"} | {("head", "b"): 1.9 * QUIET}
+
+    _, comparison = check(Machine(slower), "a", "b", "c", "d", clock=Clock())
+
+    assert {row.pairs for name, row in times(comparison).items() if name != "b"} == {3}
+    assert {row.verdict for row in times(comparison).values()} == {Verdict.REGRESSED}
