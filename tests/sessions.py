@@ -149,9 +149,11 @@ class Suspects:
     """A judge of pairs: `undecided` answers for each run so far; nothing was accepted.
 
     `launches` are those of the head that each workload starts with, `verdict` is what is told.
+    `open_starts` are workloads of whose start something is open.
     """
 
-    def __init__(self, undecided, launches=None, verdict=None):
+    def __init__(self, undecided, launches=None, verdict=None, open_starts=None):
+        self._open_starts = open_starts
         self._verdict = verdict
         self._undecided = undecided
         self._launches = launches
@@ -165,6 +167,9 @@ class Suspects:
 
     def verdict(self, _run):
         return self._verdict
+
+    def is_start_open(self, run, workload):
+        return self._open_starts is None or workload in self._open_starts(run)
 
     def accepted(self, _suite, _machine):
         return {}

@@ -15,8 +15,9 @@ from ci_perf.gate import commit_suite, own_gate
 from ci_perf.gate.commit_suite import RepositoryFolders
 from ci_perf.judging import gate_changes, suite_rules, summarise
 from ci_perf.judging.compare import compare as compare_summaries
-from ci_perf.judging.compare import find_undecided, first_launches
+from ci_perf.judging.compare import find_open_metrics, find_undecided, first_launches
 from ci_perf.judging.policy import limits_on
+from ci_perf.model import metrics
 from ci_perf.model.comparison import Comparison
 from ci_perf.model.environment import Machine
 from ci_perf.model.gate_change import BaselineEdit
@@ -159,6 +160,14 @@ class BaselineJudge:
         )
         self._paired, self._undecided = paired, {**known, **left}
         return self._undecided, max(suspects, counted)
+
+    def is_start_open(self, run: Run, workload: str) -> bool:
+        """See PairJudge."""
+        basis = self._read(run.environment.hard, run.suite)
+        limits, tiers = basis.rules.limits, basis.rules.tiers
+        head = summarise.run(run, label="")
+        is_open = find_open_metrics(basis.history, head, workload, limits=limits, tiers=tiers)
+        return any(metric.kind in metrics.OF_START for metric in is_open)
 
     def verdict(self, run: Run) -> Comparison:
         """See PairJudge."""

@@ -1,7 +1,7 @@
 """Candidates in, changes out: noisy metrics by screen and pairs, all others by ranges."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import msgspec
@@ -12,7 +12,7 @@ from ci_perf.judging.metric_values import Sessions
 from ci_perf.judging.policy import EARLY_PAIRS, PAIRS_FOR_RANGES
 from ci_perf.model import metrics
 from ci_perf.model.comparison import Change, Code, Verdict
-from ci_perf.model.metrics import Better, Kind
+from ci_perf.model.metrics import Better, Kind, Metric
 
 # Compared by ranges for want of an interval, and noisy all the same: no proof without pairs.
 _NOISY_RANGES = frozenset({Kind.COMPILE, Kind.SHARE})
@@ -308,6 +308,13 @@ def _judge_unfit_pairs(by_pairs: Change, by_history: Change | None, code: Code |
 
 
 # --- what the judgements say together
+
+
+def open_metrics(judgements: Iterable[Judgement], workload: str) -> Iterator[Metric]:
+    """Yield the metrics of a workload of which another pair may decide something."""
+    for judgement in judgements:
+        if judgement.is_open and judgement.candidate.workload == workload:
+            yield judgement.candidate.metric
 
 
 def open_workloads(judgements: Sequence[Judgement]) -> dict[str, float]:

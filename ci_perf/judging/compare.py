@@ -17,7 +17,7 @@ from ci_perf.judging import (
     trends,
     uncompared,
 )
-from ci_perf.judging.candidates import Candidate
+from ci_perf.judging.candidates import Candidate, Judgement
 from ci_perf.judging.expected import find_expected
 from ci_perf.judging.policy import KIND_OF, PREDICTING_SESSIONS, default_limits
 from ci_perf.judging.screen import Known
@@ -35,6 +35,7 @@ from ci_perf.model.comparison import (
     severity_of,
     worst,
 )
+from ci_perf.model.metrics import Metric
 from ci_perf.model.process import Profile, SideProfile, has_filled_gpu
 from ci_perf.model.run import Tool
 from ci_perf.model.suite import FailOn, Limits, PlannedWorkload, Tiers
@@ -124,11 +125,25 @@ def find_undecided(
     of a false alarm, as it is now: to be noted before the first pair is launched. With `sharing`,
     at least so many share it: those that other nodes may find.
     """
+    asked, judgements = _judge_all(base, head, limits=limits, tiers=tiers, sharing=sharing)
+    return changes.open_workloads(judgements), changes.count_suspects(asked)
+
+
+def find_open_metrics(
+    base: Summary, head: Summary, workload: str, *, limits: Limits, tiers: Tiers, sharing: int = 0
+) -> frozenset[Metric]:
+    """Return the metrics of a workload of which another pair may decide something."""
+    _, judgements = _judge_all(base, head, limits=limits, tiers=tiers, sharing=sharing)
+    return frozenset(changes.open_metrics(judgements, workload))
+
+
+def _judge_all(
+    base: Summary, head: Summary, *, limits: Limits, tiers: Tiers, sharing: int
+) -> tuple[list[Candidate], list[Judgement]]:
     histories = _histories(base, head, tiers)
     moved = _describe_moved_machine(histories, head, limits)
     asked = _candidates(histories, head, limits, moved)
-    judgements = changes.judge(asked, suspects=_suspects(head), check=head.check, sharing=sharing)
-    return changes.open_workloads(judgements), changes.count_suspects(asked)
+    return asked, changes.judge(asked, suspects=_suspects(head), check=head.check, sharing=sharing)
 
 
 def count_suspects(base: Summary, head: Summary, *, limits: Limits, tiers: Tiers) -> int:

@@ -55,12 +55,19 @@ def _find_pair_numbers(pair: Pair, workload: Measured, run: Run) -> tuple[Number
         _find_process_numbers(pair.base, workload, run),
         _find_process_numbers(pair.head, workload, run),
     )
+    if pair.forked:
+        base, head = _without_start(base), _without_start(head)
     if not _is_by_blocks(pair):
         return base, head
     name = metrics.STEP_TIME.name
     half = step_difference(pair) / 2
     middle = math.sqrt(base[name] * head[name])
     return base | {name: middle * math.exp(-half)}, head | {name: middle * math.exp(half)}
+
+
+def _without_start(numbers: Numbers) -> Numbers:
+    kinds = {name: metrics.metric_of(name).kind for name in numbers}
+    return {name: numbers[name] for name in numbers if kinds[name] not in metrics.OF_START}
 
 
 def step_difference(pair: Pair) -> float:

@@ -1,4 +1,4 @@
-"""Processes that have imported and prepared a workload file, of which workers are forked.
+"""Processes that have imported what several launches need, and of which workers are forked.
 
 A message to one is a folder, and variables of the worker as NAME=VALUE, on a line each, with two
 pipes: for the output of the worker, and for its id and then its exit code, on a line each. The

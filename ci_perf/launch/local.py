@@ -8,13 +8,12 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-import msgspec
-
 from ci_perf.errors import CannotWriteError, CiPerfError
 from ci_perf.launch import (
     Interrupted,
     child_environment,
     exit_status,
+    memory_check,
     monitoring,
     never,
     run_task,
@@ -24,7 +23,7 @@ from ci_perf.launch.exit_status import KillCount
 from ci_perf.launch.fork_servers import ForkServer
 from ci_perf.launch.run_task import Finished, Launcher
 from ci_perf.launch.turn_scheduler import Slot
-from ci_perf.model.suite import OWN, Protocol
+from ci_perf.model.suite import OWN
 from ci_perf.model.task import (
     FORK_SERVER,
     GPU_STATES,
@@ -44,8 +43,9 @@ _DRIVER_TIMEOUT_S = 60.0
 
 # Six pairs of one workload, which is as many as follow each other, need no other server.
 _MOST_SERVERS = 12
-# The root, the workload file, what it collects, the protocol, and the number of the launch.
-_ServerKey = tuple[str, str, tuple[str, ...], Protocol, int]
+# The root, what is imported and where it lies, the settings of a process, and the number of the
+# launch.
+_ServerKey = tuple[str, str, tuple[str, ...], tuple[object, ...], int]
 
 
 class LocalLauncher(Launcher):
@@ -59,18 +59,21 @@ class LocalLauncher(Launcher):
         caches: Path | None = None,
         home: Path | None = None,
         kill_count: Callable[[], KillCount | None] = exit_status.kill_count,
+        servers_at_once: Callable[[int], int] = memory_check.servers_at_once,
     ) -> None:
         """Launch tasks in the root that each of them names; `root` is the repository under measure.
 
         Below `caches`, a workload finds the code that its earlier processes have compiled; without
         it every process has to compile all of it. Variables that lead into the checkout at `home`
-        lead into that of each task's side. `kill_count` is about kills by the kernel.
+        lead into that of each task's side. `kill_count` is about kills by the kernel,
+        `servers_at_once` as memory_check has it.
         """
         self._root = root
         self._home = home
         self._environment = dict(os.environ if environment is None else environment)
         self._caches = caches
         self._kill_count = kill_count
+        self._servers_at_once = servers_at_once
         # By root; those of a side stay the same, whatever its launches create.
         self._of_sides: dict[str, dict[str, str]] = {}
         # In the order of their last use; those of which the present launches are forked.
@@ -148,12 +151,17 @@ class LocalLauncher(Launcher):
         GPU nothing is forked. Raises KeyboardInterrupt.
         """
         self._forking = {}
-        forked = {_server_key(task): task for task in tasks if task.workload.launch == "fork"}
-        if any(task.device != "cpu" for task in forked.values()):
-            return
+        forked = {
+            _server_key(task): task
+            for task in tasks
+            if task.workload.launch == "fork" or task.libraries
+        }
+        most = min(_MOST_SERVERS, self._servers_at_once(len(self._servers))) if forked else 0
         spare = [key for key in self._servers if key not in forked]  # the longest unused first
-        for key in spare[: max(len(spare) + len(forked) - _MOST_SERVERS, 0)]:
+        for key in spare[: max(len(spare) + len(forked) - most, 0)]:
             self._servers.pop(key).close()
+        if any(task.device != "cpu" for task in forked.values()) or len(forked) > most:
+            return
         try:
             servers = {key: self._find_server(key, task) for key, task in forked.items()}
         except (OSError, CiPerfError):  # the launch itself says what is wrong
@@ -227,7 +235,7 @@ class LocalLauncher(Launcher):
             )
         evidence = run_task.evidence_from(report) if protocol.monitor_hz else None
         kills = count.read() if count else None
-        return Finished(ended=ended, evidence=evidence, kills=kills)
+        return Finished(ended=ended, evidence=evidence, kills=kills, forked=server is not None)
 
 
 @contextlib.contextmanager
@@ -260,10 +268,13 @@ def caches() -> Iterator[Path]:
 
 
 def _server_key(task: Task) -> _ServerKey:
-    workload = task.workload
-    # How long a launch times follows from its pairs; a server has not begun to time.
-    protocol = msgspec.structs.replace(workload.protocol, launch_spread=0.0)
-    return task.root, workload.file, workload.collects, protocol, task.index
+    workload, protocol = task.workload, task.workload.protocol
+    # How long it times, and whatever else comes later, is the business of what is forked.
+    settings = protocol.threads, protocol.allocator, protocol.cpus, protocol.memory_limit_bytes
+    where, what = str(Path(workload.file).parent), task.libraries
+    if workload.launch == "fork":
+        where, what = workload.file, workload.collects
+    return task.root, where, what, settings, task.index
 
 
 def cache_name(task: Task) -> str:

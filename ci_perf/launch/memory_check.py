@@ -51,10 +51,22 @@ def processes_at_once(
     would leave the other cores idle. In half of the memory that is free: the other half is for the
     one that has its turn.
     """
-    known = [_available(proc), *_free_in_groups(proc, cgroups)]
-    free = min((bytes_ for bytes_ in known if bytes_ is not None), default=0)
+    free = _free(proc, cgroups)
     cores = cores or len(os.sched_getaffinity(0))
     return max(1, min(_PER_CORE * cores, _MOST_AT_ONCE, free // 2 // _IMPORTED_BYTES))
+
+
+def servers_at_once(alive: int) -> int:
+    """Return how many processes that fork others may live, of which so many do.
+
+    They fit into half of the memory that is free without them.
+    """
+    return (_free() // _IMPORTED_BYTES + alive) // 2
+
+
+def _free(proc: Path = PROC, cgroups: Path = CGROUPS) -> int:
+    known = [_available(proc), *_free_in_groups(proc, cgroups)]
+    return min((bytes_ for bytes_ in known if bytes_ is not None), default=0)
 
 
 def _available(proc: Path) -> int | None:

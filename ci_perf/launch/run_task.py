@@ -66,6 +66,7 @@ class Finished:
     ended: Ended
     evidence: Evidence | None = None
     kills: MemoryKills | None = None
+    forked: bool = False
 
 
 # Runs the process that finds its task in the given folder.
@@ -83,7 +84,7 @@ def run(task: Task, run_process: RunProcess) -> Outcome:
             if isinstance(result, TaskFailure):
                 if result.exhausted is None:
                     result = _find_measured_before(folder, result)
-            elif task.workload.launch != "fork":
+            elif task.workload.launch != "fork" and not finished.forked:
                 program = _read_program(folder, task)
                 result = msgspec.structs.replace(result, program=program)
     except (OSError, CiPerfError) as error:
@@ -107,7 +108,7 @@ def run(task: Task, run_process: RunProcess) -> Outcome:
             below_largest_bytes=evidence.below_largest_bytes,
         )
     process = msgspec.structs.replace(result.process, evidence=evidence, memory=memory)
-    return msgspec.structs.replace(result, process=process)
+    return msgspec.structs.replace(result, process=process, forked=finished.forked)
 
 
 def profile(task: Task, run_process: RunProcess) -> StepProfile | TaskFailure:

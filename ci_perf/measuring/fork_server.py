@@ -1,4 +1,4 @@
-"""A process that has imported and prepared a workload file, and forks a worker for each launch.
+"""A process that has imported what several launches need, and forks a worker for each of them.
 
 Run as `python -P -m ci_perf.measuring.fork_server FOLDER PARENT` with a socket as standard input.
 The parent's side is launch/fork_servers.py, where the messages are described. A launch still has a
@@ -22,16 +22,23 @@ _MESSAGE_BYTES = 4096
 
 
 def main(folder: Path) -> None:
-    """Prepare the workload file of the task in `folder`, then fork until the parent is gone.
+    """Do what the launches of the task in `folder` share, then fork until the parent is gone.
 
-    A thread would be missing in what is forked: with several, there is nothing but the end.
+    Of tests that is to collect them, of other workloads to import libraries. A thread would be
+    missing in what is forked: with several, there is nothing but the end.
     """
     workload = (todo := files.read(folder / task.TASK, task.Task)).workload
+    file, root = Path(workload.file), Path(todo.root)
     with knobs.pause_collector():
-        loaded = user_code.load(Path(workload.file), Path(todo.root), todo.python_path)
-        loaded.prepare(workload.collects)
-        with contextlib.suppress(ForeignCodeError):  # each launch says so
-            own_code.check(todo)
+        if todo.libraries:
+            knobs.fix_process(workload.protocol)
+            user_code.add_paths(file, root, todo.python_path)
+            user_code.import_ahead(todo.libraries)
+        else:
+            loaded = user_code.load(file, root, todo.python_path)
+            loaded.prepare(workload.collects)
+            with contextlib.suppress(ForeignCodeError):  # each launch says so
+                own_code.check(todo)
     if len([*Path("/proc/self/task").iterdir()]) == 1:
         with socket.socket(fileno=os.dup(_LINE)) as line:
             os.close(os.pidfd_open(os.getpid()))  # else it is not ready: an old kernel
@@ -74,7 +81,10 @@ def _become_worker(message: str, output: int) -> None:
     os.dup2(os.open(os.devnull, os.O_RDONLY), _LINE)
     os.dup2(output, 1)
     os.dup2(output, 2)
-    knobs.end_process(worker.main(Path(folder)))
+    # What multiprocessing spawns begins like this one.
+    sys.argv[1:] = [folder, str(os.getppid())]
+    sys.modules["__main__"].__spec__ = worker.__spec__
+    knobs.end_process(worker.main(Path(folder), is_forked=True))
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ The only place that runs an author's import.
 """
 
 import ast
+import importlib
 import importlib.util
 import itertools
 import os
@@ -69,10 +70,7 @@ def load(
     name = _module_name(file)
     if (known := sys.modules.get(name)) and known.__file__ == str(file):  # this process is forked
         return Builder(file.name, known.build)
-    sources = [str(root), *(str(root / folder) for folder in python_path)]
-    sys.path = [*sources, *sys.path, str(file.parent)]
-    inherited = os.environ.get("PYTHONPATH")
-    os.environ["PYTHONPATH"] = os.pathsep.join([*sources, *([inherited] if inherited else [])])
+    add_paths(file, root, python_path)
     if after_libraries is not None:
         import_libraries(file)
         after_libraries()
@@ -89,6 +87,16 @@ def load(
             f"{'none' if build is None else type(build).__name__}"
         )
     return Builder(file.name, build, getattr(module, "prepare", None))
+
+
+def add_paths(file: Path, root: Path, python_path: Sequence[str]) -> None:
+    """Search for modules as FILE does, in a process that is forked only once."""
+    sources = [str(root), *(str(root / folder) for folder in python_path)]
+    if [*sys.path[: len(sources)], sys.path[-1]] == [*sources, str(file.parent)]:
+        return
+    sys.path = [*sources, *sys.path, str(file.parent)]
+    inherited = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = os.pathsep.join([*sources, *([inherited] if inherited else [])])
 
 
 def find_in_spawned(file: Path) -> None:
@@ -132,6 +140,31 @@ def import_libraries(file: Path) -> None:
     except Exception:  # noqa: BLE001  a finder of the author's may raise anything
         return
     exec(begin, {"__name__": __name__})  # noqa: S102  the author's
+
+
+def name_libraries(file: Path, own: Sequence[Path]) -> tuple[str, ...]:
+    """Name the libraries that FILE imports before anything else, in its order.
+
+    The code of the repository lies in the folders `own`. Nothing is imported to find out.
+    """
+    try:
+        body = ast.parse(file.read_bytes(), str(file)).body
+    except Exception:  # noqa: BLE001  whoever imports it says so
+        return ()
+    found: dict[str, None] = {}
+    for statement in itertools.filterfalse(_is_docstring, body):
+        names = [name.partition(".")[0] for name in _name_imports(statement)]
+        files = (folder / f"{name}{end}" for name in names for folder in own for end in ("", ".py"))
+        if not names or any(map(Path.exists, files)):
+            break
+        found |= dict.fromkeys(names)
+    return tuple(name for name in found if name not in {*sys.stdlib_module_names, "ci_perf"})
+
+
+def import_ahead(names: Sequence[str]) -> None:
+    """Import libraries for all files that begin with them. Raises what a library raises."""
+    for name in itertools.takewhile(_is_library, names):
+        importlib.import_module(name)
 
 
 def _is_docstring(statement: ast.stmt) -> bool:

@@ -25,7 +25,7 @@ from ci_perf.model.base import MAX_ERROR_CHARS
 from ci_perf.system import files, linux
 
 
-def main(folder: Path) -> int:
+def main(folder: Path, *, is_forked: bool = False) -> int:
     """Measure the task in `folder`; whatever goes wrong becomes a TaskFailure for the parent."""
     faulthandler.enable()  # a segfault leaves its stack in the output
     faulthandler.register(signal.SIGUSR1, all_threads=True)  # so does a time-out
@@ -35,7 +35,8 @@ def main(folder: Path) -> int:
         todo = files.read(folder / task.TASK, task.Task)
         if not todo.imports_ahead:  # a monitor would watch what others do meanwhile
             marks.hello()
-        with recorder.record(todo, folder, _name_rank_file(task.PROGRAM)) as recording:
+        name = _name_rank_file(task.PROGRAM)
+        with recorder.record(todo, folder, name, is_forked=is_forked) as recording:
             go_through(
                 todo,
                 stopwatch,

@@ -117,6 +117,9 @@ SPILLS = Metric(name="spills", title="spilled registers", unit=Unit.COUNT, kind=
 OF_PROFILE = (KERNELS, HOST_WAITS, GRAPH_REPLAYS, SPILLS)
 PROFILED_LAUNCHES = 2
 
+# What a process shows of its own start: nothing where it is forked from one that has imported.
+OF_START = frozenset({Kind.ONE_OFF, Kind.COMPILE, Kind.HOST_MEMORY})
+
 JUDGED = (
     STEP_TIME,
     STEP_CPU,

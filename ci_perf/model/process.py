@@ -296,7 +296,8 @@ class Process(Struct, frozen=True, kw_only=True):
 class WorkerResult(Struct, frozen=True, kw_only=True):
     """What a child process hands to its parent. ``knobs`` are those that held while it timed.
 
-    ``program`` is that of a recording launch, whose other numbers mean nothing.
+    ``program`` is that of a recording launch, whose other numbers mean nothing. ``forked``: the
+    process did not import its libraries itself.
     """
 
     items_per_step: Items
@@ -306,6 +307,7 @@ class WorkerResult(Struct, frozen=True, kw_only=True):
     knobs: dict[Key, Scalar]
     process: Process
     program: Program | None = None
+    forked: bool = False
 
 
 class Exhausted(Struct, frozen=True, kw_only=True):

@@ -115,11 +115,13 @@ class Failed(Struct, frozen=True, kw_only=True):
 class Pair(Struct, frozen=True, kw_only=True):
     """One launch of the base and one of the head that took turns; ``first`` came first.
 
-    ``resident`` says that both were alive at once and alternated in short bursts.
+    ``resident`` says that both were alive at once and alternated in short bursts, ``forked`` that
+    each came from a process that had imported libraries: so nothing is known of its start.
     """
 
     first: Side
     resident: bool = False
+    forked: bool = False
     base: Process
     head: Process
 

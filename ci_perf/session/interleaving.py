@@ -20,6 +20,7 @@ from ci_perf.judging.compare import proves_loss
 from ci_perf.judging.earlier_checks import Before
 from ci_perf.judging.policy import MOST_PAIRS
 from ci_perf.launch import Outcome
+from ci_perf.measuring import user_code
 from ci_perf.model.base import Side
 from ci_perf.model.process import Phase, WorkerResult
 from ci_perf.model.run import Interleaved, Pair, Paired, Run
@@ -69,6 +70,7 @@ class _Base:
     warmed_up: WorkerResult | None = None
     first: Side = "base"
     may_be_resident: bool = True
+    may_fork: bool = True
     pairs: list[Pair] = field(default_factory=list)
     failure: TaskFailure | None = None
 
@@ -94,6 +96,7 @@ class Interleaving:
         self._expected: dict[str, float] = {}
         self._undecided: dict[str, float] = {}
         hard = runner.lab.machine.environment.hard
+        self._run: Run | None = None
         self._accepted = against.judge.accepted(runner.plan.suite, hard)
         self._start = runner.lab.clock()
         self._spent_s = 0.0
@@ -106,6 +109,7 @@ class Interleaving:
         """
         if run.validity.against("") is not None:
             return
+        self._run = run
         self._undecided, self._suspects = self._against.judge.undecided(run)
         self._expected = self._undecided
         self._start = self._lab.clock()
@@ -141,6 +145,7 @@ class Interleaving:
 
     def judge(self, run: Run) -> None:
         """Ask the judge which workloads a run with one more pair leaves undecided."""
+        self._run = run
         self._undecided, _ = self._against.judge.undecided(run)
         self._find_proven(run)
 
@@ -259,10 +264,12 @@ class Interleaving:
             _time_by_spread(self._task(base, side, index=len(base.pairs)), spread)
             for side in (first, second)
         ]
+        tasks = self._fork(base, tasks)
+        may_fork = bool(tasks[0].libraries)
         is_resident = self._may_be_resident(base)
         if is_resident:
             outcomes = self._lab.outcome_of_pair(tasks[0], tasks[1])
-            if any(isinstance(outcome, TaskFailure) for outcome in outcomes):
+            if not may_fork and any(isinstance(outcome, TaskFailure) for outcome in outcomes):
                 # Two at once need more memory, and longer: next time each is launched alone.
                 base.may_be_resident = False
                 return
@@ -271,11 +278,41 @@ class Interleaving:
         else:  # they import at once
             with self._lab.ready(tasks) as launches:
                 outcomes = tuple(launch() for launch in launches)
+        forked = {isinstance(each, WorkerResult) and each.forked for each in outcomes}
+        base.may_fork &= not may_fork or forked == {True}
+        if may_fork and (len(forked) > 1 or any(isinstance(e, TaskFailure) for e in outcomes)):
+            return  # what fails, or is not alike, is launched again
         by_side = dict(zip((first, second), outcomes, strict=True))
-        self._keep(base, by_side, resident=is_resident)
+        self._keep(base, by_side, resident=is_resident, forked=may_fork and base.may_fork)
         base.first = second
 
-    def _keep(self, base: _Base, by_side: dict[Side, Outcome], *, resident: bool) -> None:
+    def _fork(self, base: _Base, tasks: list[Task]) -> list[Task]:
+        """Return tasks with the libraries that they have in common with another suspect's, if any.
+
+        They may then be forked from the same processes; see docs/decisions/030. None does while a
+        pair may decide something of how a process starts.
+        """
+        named = [_name_libraries(task) for task in tasks]
+        is_possible = base.may_fork and self._run is not None and all(t.libraries for t in named)
+        if not is_possible or self._lab.machine.device != "cpu":
+            return tasks
+        number, libraries = len(base.pairs), {task.libraries for task in named}
+        left = {*self._left()}
+        has_others = any(
+            _name_libraries(self._task(other, "head", index=number)).libraries in libraries
+            for name, other in self._bases.items()
+            if other is not base
+            if (other.may_fork and name in left and len(other.pairs) <= number)
+            or any(pair.forked for pair in other.pairs[number : number + 1])
+        )
+        assert self._run is not None
+        if not has_others or self._against.judge.is_start_open(self._run, base.workload.id):
+            return tasks
+        return named
+
+    def _keep(
+        self, base: _Base, by_side: dict[Side, Outcome], *, resident: bool, forked: bool
+    ) -> None:
         head, other = by_side["head"], self._checked(base.workload.id, by_side["base"])
         if isinstance(head, TaskFailure):
             # The head ran before and crashes now: that is never unchanged.
@@ -285,7 +322,13 @@ class Interleaving:
             base.failure = other
             return
         base.pairs.append(
-            Pair(first=base.first, resident=resident, base=other.process, head=head.process)
+            Pair(
+                first=base.first,
+                resident=resident,
+                forked=forked,
+                base=other.process,
+                head=head.process,
+            )
         )
 
     def _checked(self, workload: str, base: Outcome) -> Outcome:
@@ -360,6 +403,16 @@ def _time_by_spread(task: Task, spread: float) -> Task:
     protocol = msgspec.structs.replace(protocol, launch_spread=largest)
     workload = msgspec.structs.replace(task.workload, protocol=protocol)
     return msgspec.structs.replace(task, workload=workload)
+
+
+def _name_libraries(task: Task) -> Task:
+    """Return a task with what its file imports first, as far as that may come before it."""
+    if task.workload.launch != "process" or task.workload.world_size > 1:
+        return task
+    file, root = Path(task.workload.file), Path(task.root)
+    own = [root, file.parent, *(root / folder for folder in task.python_path)]
+    libraries = user_code.name_libraries(file, own)
+    return msgspec.structs.replace(task, libraries=libraries)
 
 
 def _is_changed(base: Path, head: Path) -> bool:

@@ -37,6 +37,11 @@ class PairJudge(Protocol):
         the chance of a false alarm.
         """
 
+    def is_start_open(self, run: Run, workload: str) -> bool:
+        """Whether a pair may decide something of how a process of this workload starts."""
+        del run, workload
+        return True
+
     def verdict(self, run: Run) -> Comparison | None:
         """Judge what there is, as the report will; `None` where no report follows."""
         del run

@@ -147,3 +147,137 @@ def test_nothing_is_left_of_what_the_imports_have_started(workload):
         assert is_alive(int((workload.parent / "pid").read_text()))
 
     assert not is_alive(int((workload.parent / "pid").read_text()))
+
+
+LIBRARY = """
+import os, pathlib
+pathlib.Path(os.environ["NOTED"]).open("a").write("i")
+"""
+USER = f"""import a_library
+{HEAD}
+import os, sys, pathlib
+
+def step():
+    pass
+
+def build(context):
+    pathlib.Path(context.parameters["to"]).write_text(f"{{os.getppid()}} {{sys.path}}")
+    return Workload(step=step)
+"""
+
+
+THREAD = "threading.Thread(target=time.sleep, args=(60,), daemon=True).start()"
+
+
+@pytest.fixture(autouse=True)
+def library(tmp_path, monkeypatch):
+    """An installed library; its imports are noted."""
+    folder = tmp_path / "site-packages"
+    folder.mkdir()
+    (folder / "a_library.py").write_text(LIBRARY)
+    monkeypatch.setenv("NOTED", str(tmp_path / "noted"))
+    monkeypatch.setenv("PYTHONPATH", str(folder))
+    return folder / "a_library.py"
+
+
+@pytest.fixture
+def imports(tmp_path):
+    """Return what was noted of the imports of the library."""
+    return (tmp_path / "noted").read_text
+
+
+def using(folder, name, text=USER, **more):
+    """A launch of a workload that may be forked from a process with the library."""
+    root = folder / "repository"
+    root.mkdir(exist_ok=True)
+    (root / f"{name}.py").write_text(text)
+    fields = {"parameters": {"to": str(folder / f"{name}.built")}}
+    return a_task(root / f"{name}.py", workload=fields, libraries=("a_library",), **more)
+
+
+def test_workloads_of_a_pair_number_share_the_import_of_libraries(tmp_path, launcher, imports):
+    results = [result_of(launcher.launch(using(tmp_path, name))) for name in "ab"]
+
+    assert imports() == "i"
+    assert [result.forked for result in results] == [True, True]
+    assert [result.program for result in results] == [None, None]
+    (parent, *_), (other, *_) = ((tmp_path / f"{n}.built").read_text().split() for n in "ab")
+    assert parent == other
+
+
+def test_a_forked_workload_finds_its_modules_as_a_fresh_one_does(tmp_path, launcher, imports):
+    result_of(launcher.launch(using(tmp_path, "a")))
+    fresh = msgspec.structs.replace(using(tmp_path, "b"), libraries=())
+
+    assert not result_of(launcher.launch(fresh)).forked
+    assert imports() == "ii"
+    assert len({(tmp_path / f"{n}.built").read_text().partition(" ")[2] for n in "ab"}) == 1
+
+
+def test_two_pairs_of_a_side_share_no_server(tmp_path, launcher, imports):
+    for index in range(2):
+        result_of(launcher.launch(using(tmp_path, "a", index=index)))
+
+    assert imports() == "ii"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{LIBRARY}\nimport threading, time\n{THREAD}\n",
+        f"{LIBRARY}\nimport sys\nif 'fork_server' in str(sys.argv): raise ValueError\n",
+        f"{LIBRARY}\nimport sys\nif 'fork_server' in str(sys.argv): sys.exit(0)\n",
+    ],
+    ids=["starts a thread", "fails", "ends the process"],
+)
+def test_where_libraries_cannot_be_imported_ahead_launches_are_fresh(
+    tmp_path, launcher, library, text
+):
+    library.write_text(text)
+
+    assert not result_of(launcher.launch(using(tmp_path, "a"))).forked
+
+
+def test_servers_that_do_not_fit_into_memory_are_not_started(tmp_path):
+    with contextlib.closing(LocalLauncher(tmp_path, servers_at_once=lambda _: 1)) as launcher:
+        tasks = [using(tmp_path, "a"), using(tmp_path, "b", index=1)]
+        outcomes = launcher.launch_pair(*tasks)
+
+        assert [result_of(outcome).forked for outcome in outcomes] == [False, False]
+        assert not launcher._servers
+
+
+def test_a_server_that_is_killed_while_it_forks_fails_its_launches_alone(tmp_path):
+    kills = USER.replace("    pass", "    os.kill(os.getppid(), 9); os.kill(os.getpid(), 9)")
+    with contextlib.closing(LocalLauncher(tmp_path)) as launcher:
+        failure_of(launcher.launch(using(tmp_path, "a", kills)))
+
+        assert result_of(launcher.launch(using(tmp_path, "b"))).forked
+
+
+def test_what_a_forked_process_spawns_finds_the_workload_file(tmp_path, launcher):
+    text = USER.replace(
+        "    pass",
+        "    with multiprocessing.get_context('spawn').Pool(1) as pool:\n"
+        "        assert pool.apply(Reply()) == 3",
+    )
+    text = text.replace(
+        "import os,",
+        "import multiprocessing\n\nclass Reply:\n    def __call__(self):\n        return 3\n"
+        "\nimport os,",
+    )
+    protocol = {"warmup_min_s": 0.0, "timed_min_blocks": 2}
+
+    assert result_of(launcher.launch(using(tmp_path, "a", text, protocol=protocol))).forked
+
+
+@pytest.mark.parametrize("sets", ["os.environ['ATEN_CPU_CAPABILITY'] = 'default'\n", ""])
+def test_a_variable_that_a_file_sets_after_its_libraries_still_counts(tmp_path, launcher, sets):
+    """Torch reads it with its first operator, which no server runs."""
+    text = USER.replace("import a_library\n", f"import torch\nimport os\n{sets}").replace(
+        "os.getppid()", "torch.backends.cpu.get_cpu_capability()"
+    )
+    task = msgspec.structs.replace(using(tmp_path, "a", text), libraries=("torch",))
+
+    assert result_of(launcher.launch(task)).forked
+    assert (tmp_path / "a.built").read_text().startswith("DEFAULT ") == bool(sets)

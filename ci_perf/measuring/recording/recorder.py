@@ -212,13 +212,15 @@ def check_code(todo: Task) -> None:
 
 
 @contextlib.contextmanager
-def record(todo: Task, folder: Path, name: str) -> Iterator[Recording | None]:
+def record(
+    todo: Task, folder: Path, name: str, *, is_forked: bool = False
+) -> Iterator[Recording | None]:
     """Within, record what the task uses, and leave its Program as `name` in `folder`.
 
     Ranks of one launch share their notes, and each leaves what is known at its end. A launch that
     profiles is not recorded, nor one that is forked: what it inherits nobody has seen.
     """
-    if todo.profiler or todo.workload.launch == "fork":
+    if todo.profiler or is_forked or todo.workload.launch == "fork":
         yield None
         return
     recording = None

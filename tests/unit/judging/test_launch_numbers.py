@@ -276,3 +276,14 @@ def test_a_turn_that_the_single_process_has_not_run_has_no_efficiency():
     )
 
     assert ["scaling_efficiency" in process for process in found] == [True, False]
+
+
+def test_a_forked_pair_says_nothing_of_how_a_process_starts():
+    measured = a_measured("w", 1.0)
+    (process,) = measured.processes
+    pairs = [Pair(first="base", forked=f, base=process, head=process) for f in (False, True)]
+    paired = Paired(workload="w", pairs=tuple(pairs))
+
+    (fresh, _), (forked, _) = launch_numbers.list_pair_numbers(paired, measured, a_run(measured))
+
+    assert fresh.keys() - forked.keys() == {"host_rss_peak_bytes", "first_step_s"}

@@ -64,3 +64,30 @@ def test_what_a_library_raises_is_raised_at_once(imported, source, error):
 
 def test_a_file_that_is_not_there_imports_nothing(tmp_path):
     user_code.import_libraries(tmp_path / "missing.py")
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        (
+            '"""Doc."""\nimport os\nfrom b_lib.nn import x\nimport a_lib, b_lib\n',
+            ("b_lib", "a_lib"),
+        ),
+        ("import a_lib\nfrom ci_perf.workload import Workload\nimport b_lib\n", ("a_lib", "b_lib")),
+        ("import os\nos.environ['X'] = '1'\nimport a_lib\n", ()),
+        ("import sys\nsys.path.insert(0, '.')\nimport a_lib\n", ()),
+        ("import own\nimport a_lib\n", ()),
+        ("import a_lib\nimport b_lib, own.part\nimport c_lib\n", ("a_lib",)),
+        ("import a_lib\nimport folder\nimport b_lib\n", ("a_lib",)),
+        ("import a_lib\nfrom . import own\nimport b_lib\n", ("a_lib",)),
+        ("import a_lib\nthis is no Python\n", ()),
+    ],
+)
+def test_libraries_are_named_up_to_what_another_process_may_not_do_before(
+    tmp_path, source, expected
+):
+    (tmp_path / "own.py").touch()
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "it.py").write_text(source)
+
+    assert user_code.name_libraries(tmp_path / "it.py", [tmp_path]) == expected

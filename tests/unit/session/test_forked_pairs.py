@@ -1,0 +1,89 @@
+"""Which pairs of several workloads may be forked from processes that have imported libraries."""
+
+import msgspec
+import pytest
+
+from tests.sessions import BOOM, Launches, Suspects, a_plan_at, a_result, some_checks
+
+TORCH, OTHER = "import torch\n", "import numpy\n"
+
+
+def forked(_side, task):
+    return msgspec.structs.replace(a_result(task.index), forked=bool(task.libraries))
+
+
+@pytest.fixture
+def pairs(measure_against, tmp_path):
+    """Launch so many pairs of "a" and "b"; return of each workload which of them were forked."""
+
+    def measure(wanted, *, answers=forked, heads=(TORCH, TORCH), open_starts=(), **more):
+        for side in ("base", "head"):
+            for name, text in zip("ab", heads, strict=True):
+                (tmp_path / side / "workloads" / f"{name}.py").write_text(text)
+
+        def count(run):
+            return {paired.workload: len(paired.pairs) for paired in run.paired}
+
+        def undecided(run):
+            left = {name: number - count(run).get(name, 0) for name, number in wanted.items()}
+            return {name: float(pairs) for name, pairs in left.items() if pairs > 0}, 2
+
+        def find_open(run):
+            return {name for name, least in open_starts if count(run).get(name, 0) < least}
+
+        judge = Suspects(undecided, open_starts=find_open)
+        how = {"budget_s": 1000.0, "judge": judge}
+        plan = a_plan_at(tmp_path / "head", *"ab")
+        run = measure_against(Launches(answers, **more), plan, how=how, checks=some_checks())
+        return {paired.workload: [pair.forked for pair in paired.pairs] for paired in run.paired}
+
+    return measure
+
+
+def test_pairs_of_a_number_that_two_workloads_have_are_forked(pairs):
+    assert pairs({"a": 2, "b": 2}) == {"a": [True, True], "b": [True, True]}
+
+
+def test_a_pair_of_a_number_that_no_other_has_is_fresh(pairs):
+    assert pairs({"a": 0, "b": 2}) == {"b": [False, False]}
+    assert pairs({"a": 2, "b": 3})["b"] == [True, True, False]
+
+
+def test_workloads_of_other_libraries_share_nothing(pairs):
+    assert pairs({"a": 1, "b": 1}, heads=(TORCH, OTHER)) == {"a": [False], "b": [False]}
+
+
+def test_a_workload_whose_head_does_anything_before_its_libraries_is_fresh(pairs):
+    sets = f"import os\nos.environ['ATEN_CPU_CAPABILITY'] = 'default'\n{TORCH}"
+
+    assert pairs({"a": 1, "b": 1}, heads=(sets, TORCH)) == {"a": [False], "b": [False]}
+
+
+def test_pairs_are_fresh_until_nothing_of_a_start_is_open(pairs):
+    found = pairs({"a": 3, "b": 3}, open_starts=[("a", 1), ("b", 2)])
+
+    assert found == {"a": [False, True, True], "b": [False, False, True]}
+
+
+def test_on_a_gpu_pairs_are_fresh(pairs):
+    assert pairs({"a": 1, "b": 1}, device="cuda:0") == {"a": [False], "b": [False]}
+
+
+def test_a_workload_that_cannot_be_forked_is_not_asked_again(pairs):
+    """A pair of which only one side was forked counts for nothing."""
+    asked = []
+
+    def answers(side, task):
+        asked.extend([(side, task.workload.id)] * bool(task.libraries))
+        return msgspec.structs.replace(a_result(task.index), forked=side == "base")
+
+    assert pairs({"a": 2, "b": 2}, answers=answers) == {"a": [False] * 2, "b": [False] * 2}
+    assert len(asked) == len(set(asked)) == 2
+
+
+@pytest.mark.parametrize("side", ["base", "head"])
+def test_one_that_fails_when_it_is_forked_is_launched_fresh(pairs, side):
+    def answers(of, task):
+        return BOOM if task.libraries and of == side else forked(of, task)
+
+    assert pairs({"a": 2, "b": 2}, answers=answers) == {"a": [False] * 2, "b": [False] * 2}
