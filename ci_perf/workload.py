@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from ci_perf.measuring.turn_client import TurnTaker
     from ci_perf.model.process import WorkerResult
+    from ci_perf.model.task import CommandTurn
 
 Scalar = str | int | float | bool
 PhaseMaker = Callable[[str], contextlib.AbstractContextManager[None]]
@@ -70,7 +72,8 @@ class Workload:
     begin with their kind: "time.ttft" and "tail.ttft_p99" in seconds, "rate.tokens" per second,
     "bytes.cache", "count.misses" and "score.accuracy", which are exact. It is called after the
     timed region. ``add_report`` adds to the result of the launch what
-    else was reported.
+    else was reported. ``run_by_turn`` goes through one step beside a copy of it, and returns the
+    step time of each turn.
     """
 
     step: Callable[[], object]
@@ -88,3 +91,4 @@ class Workload:
     reported_s: Callable[[], Sequence[float]] | None = None
     metrics: Callable[[], Mapping[str, float]] | None = None
     add_report: "Callable[[WorkerResult], WorkerResult] | None" = None
+    run_by_turn: "Callable[[CommandTurn, TurnTaker], list[float]] | None" = None

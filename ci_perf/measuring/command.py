@@ -23,10 +23,13 @@ from typing import IO
 import msgspec
 
 from ci_perf.measuring.own_metrics import Numbers, OwnMetrics, find_middle, join_runs, stamp
+from ci_perf.measuring.printed_steps import Output, TurnOutput, Untouched
 from ci_perf.measuring.server import Server, find_free_port
-from ci_perf.model.process import WorkerResult
+from ci_perf.measuring.turn_client import TurnTaker
+from ci_perf.model.process import Printing, WorkerResult
 from ci_perf.model.step_report import ANOTHER_PROCESS, REPORT_VARIABLE, StepReport
 from ci_perf.model.suite import parse_metric
+from ci_perf.model.task import CommandTurn
 from ci_perf.system import files, limits, linux, scratch
 from ci_perf.workload import Context, Workload
 
@@ -79,6 +82,7 @@ def build(context: Context) -> Workload:
         reported_s=program.find_step_times,
         metrics=program.find_metrics,
         add_report=program.add_report,
+        run_by_turn=program.run_by_turn,
         teardown=program.server.stop if program.server else None,
     )
 
@@ -112,11 +116,29 @@ class RepeatedCommand:
     _peak_bytes: int = 0
     _printed: list[int] = field(default_factory=list)
     _step_times_s: list[float] = field(default_factory=list)
+    _printing: Printing | None = None
     _report: StepReport | None = None
     _numbers: list[Numbers] = field(default_factory=list)
 
-    def run(self) -> None:
-        """Run it to its end.
+    def run_by_turn(self, turn: CommandTurn, taker: TurnTaker) -> list[float]:
+        """Run it to its end beside its copy; return the step time of each turn. Raises as `run`."""
+
+        def find(line: str) -> float | None:
+            match = pattern.search(line) if pattern else None
+            with contextlib.suppress(ValueError):  # said at the end
+                return _read_time(match[1], line) * unit_s if match else None
+            return None
+
+        pattern, unit_s = parse_metric(self.metric)
+        output = TurnOutput(turn, taker, find, skip=self.skip)
+        self.run(output)
+        blocks = output.end()
+        self._note_printing(output, 0.0)
+        self._step_times_s = [time_s for times_s in blocks for time_s in times_s]
+        return list(map(statistics.median, blocks))
+
+    def run(self, printed: Output | None = None) -> None:
+        """Run it to its end. ``printed`` watches what it prints, if that is timed.
 
         Raises RuntimeError: it cannot be started, ends with another code, or its loop too early; or
         it lacks a number, or has one that means nothing.
@@ -129,7 +151,8 @@ class RepeatedCommand:
             # A pipe would end only with all that the command leaves behind.
             output = stack.enter_context(tempfile.TemporaryFile("w+", errors="replace"))
             try:
-                code = self._execute(folder, written, output)
+                watched = (printed or Untouched()) if self.metric else None
+                code = self._execute(folder, written, output, watched)
             except OSError as error:
                 raise RuntimeError(
                     f"{shown}: cannot start {self.command[0]!r}: {error.strerror}"
@@ -138,8 +161,10 @@ class RepeatedCommand:
                 self.server.check()
             try:
                 _check_exit(code)
-                times_s, numbers = self._read(output, written, before)
-                self._take_steps(times_s, folder / _REPORT)
+                timed, numbers = self._read(output, written, before)
+                if isinstance(watched, Untouched):
+                    self._note_printing(watched, watched.check(timed, self.skip))
+                self._take_steps([time_s for _, time_s in timed], folder / _REPORT)
                 recorded = self._report.metrics if self._report else {}
                 numbers |= {name: find_middle(name, of) for name, of in recorded.items()}
                 self._numbers.append(numbers)
@@ -152,18 +177,35 @@ class RepeatedCommand:
         self.run()
         self._numbers.clear()
         self._printed.clear()
+        self._printing = None
         self._peak_bytes = 0
 
-    def _execute(self, folder: Path, written: Path, output: IO[str]) -> int:
-        """Return the exit code, and keep the peak of the largest process."""
-        process = subprocess.Popen(
-            [word.replace(_OUTPUT, str(written)) for word in self.command],
-            env={**os.environ, REPORT_VARIABLE: str(folder / _REPORT)},
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            preexec_fn=functools.partial(linux.end_with_parent, os.getpid()),  # noqa: PLW1509
+    def _note_printing(self, output: Output, longest_s: float) -> None:
+        """Keep what speaks against turns; of several runs, what does so first."""
+        before = self._printing or Printing()
+        self._printing = Printing(
+            against=before.against or output.against, longest_s=max(before.longest_s, longest_s)
         )
+
+    def _execute(self, folder: Path, written: Path, output: IO[str], watched: Output | None) -> int:
+        """Return the exit code, and keep the peak of the largest process."""
+        pipe = None
+        with contextlib.ExitStack() as stack:
+            to: int | IO[str] = output
+            if watched is not None:
+                # What the command leaves behind keeps its end: ours stays open, too.
+                pipe, to = os.pipe()
+                stack.callback(os.close, to)
+            process = subprocess.Popen(
+                [word.replace(_OUTPUT, str(written)) for word in self.command],
+                env={**os.environ, REPORT_VARIABLE: str(folder / _REPORT)},
+                stdin=subprocess.DEVNULL,
+                stdout=to,
+                stderr=subprocess.STDOUT,
+                preexec_fn=functools.partial(linux.end_with_parent, os.getpid()),  # noqa: PLW1509
+            )
+        if watched is not None and pipe is not None:
+            watched.copy(process.pid, pipe, output.buffer)  # type: ignore[attr-defined]
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
         self._peak_bytes = max(self._peak_bytes, linux.rss_bytes(usage))
@@ -171,8 +213,11 @@ class RepeatedCommand:
 
     def _read(
         self, output: IO[str], written: Path, before: int | None
-    ) -> tuple[list[float], Numbers]:
-        """Return the step times that were printed, and the numbers of `own`. Raises ValueError."""
+    ) -> tuple[list[tuple[int, float]], Numbers]:
+        """Return the step times that were printed, and the numbers of `own`. Raises ValueError.
+
+        With each time stands the number of its line, from 1 on.
+        """
         writes = self.own is None and any(_OUTPUT in word for word in self.command)
         if writes and not written.is_file():
             raise ValueError(f"expected a file at {_OUTPUT}, found none")
@@ -183,23 +228,23 @@ class RepeatedCommand:
                 with written.open(encoding="utf-8", errors="replace") as file:
                     yield from _split(file)
 
-        def read() -> tuple[list[float], Numbers]:
+        def read() -> tuple[list[tuple[int, float]], Numbers]:
             numbers = self.own.read_run(read_lines(), written, before) if self.own else {}
             return self._find_times(read_lines()), numbers
 
         is_read = self.metric or self.require or self.own
         return limits.call_within(self.matching_s, read) if is_read else ([], {})
 
-    def _find_times(self, lines: Iterable[str]) -> list[float]:
-        """Return all times that lines have. Raises ValueError."""
+    def _find_times(self, lines: Iterable[str]) -> list[tuple[int, float]]:
+        """Return all times that lines have, each with the number of its line. Raises ValueError."""
         pattern, unit_s = parse_metric(self.metric)
         required = re.compile(self.require)
         is_missing = bool(self.require)
         times_s = []
-        for line in lines:
+        for number, line in enumerate(lines, 1):
             is_missing = is_missing and not required.search(line)
             if pattern is not None and (match := pattern.search(line)):
-                times_s.append(_read_time(match[1], line) * unit_s)
+                times_s.append((number, _read_time(match[1], line) * unit_s))
         if is_missing:
             raise ValueError(f"expected a line with {self.require!r}, found none")
         if pattern is not None and len(times_s) <= self.skip:
@@ -243,6 +288,7 @@ class RepeatedCommand:
         memory = msgspec.structs.replace(process.memory, host_rss_peak_bytes=self._peak_bytes)
         printed = round(statistics.fmean(self._printed), 3) if self._printed else None
         process = msgspec.structs.replace(process, memory=memory, printed_times=printed)
+        result = msgspec.structs.replace(result, printing=self._printing)
         if report is None:
             return msgspec.structs.replace(result, process=process)
         memory = msgspec.structs.replace(memory, device=report.device_memory)

@@ -1,6 +1,7 @@
 """Measure one workload in one process: every phase, in the order of docs/measuring.md."""
 
 import contextlib
+import functools
 import gc
 import math
 from collections.abc import Callable, Iterator
@@ -124,16 +125,21 @@ def go_through(
         _no_collector(),
     ):
         marks.begin()
-        timed = timing.time_blocks(
-            here,
-            workload.step,
-            protocol,
-            step_s=step_s,
-            start_s=stopwatch.start_s(todo.imports_ahead),
-            slowest=group.maximum,
-            turn_taker=stopwatch.turn_taker,
-            is_fresh=workload.is_fresh,
-        )
+        if todo.command_turn and workload.run_by_turn:
+            taker = stopwatch.turn_taker
+            run = functools.partial(workload.run_by_turn, todo.command_turn, taker)
+            timed = timing.time_by_turn(here, run, protocol, taker)
+        else:
+            timed = timing.time_blocks(
+                here,
+                workload.step,
+                protocol,
+                step_s=step_s,
+                start_s=stopwatch.start_s(todo.imports_ahead),
+                slowest=group.maximum,
+                turn_taker=stopwatch.turn_taker,
+                is_fresh=workload.is_fresh,
+            )
         marks.end()
     if workload.is_fresh:
         first_step_s = step_s = timed.block_s[0]

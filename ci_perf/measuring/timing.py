@@ -148,11 +148,29 @@ def time_blocks(
         issue_s=tuple(issue_s) or None,
         cpu_s=tuple(cpu_s) or None,
         tasks=count_tasks() if cpu_s else None,
-        steps=Quantiles(
-            p05=slowest(steps.quantile(0.05)),
-            p50=slowest(steps.quantile(0.50)),
-            p95=slowest(steps.quantile(0.95)),
-        ),
+        steps=steps.describe(slowest),
+    )
+
+
+def time_by_turn(
+    device: Device, run: Callable[[], list[float]], protocol: Protocol, turn_taker: TurnTaker
+) -> Timed:
+    """Time one program that waits for its partner now and then: each of its turns is a block."""
+    turn_taker.take_for_block(None)
+    blocks: list[float] = []
+    block = device.time_block(lambda: blocks.extend(run()), 1)
+    steps = _Steps()
+    steps.add(block.steps_s)
+    return Timed(
+        steps_per_block=1,
+        stopped="enough",
+        statistic=protocol.statistic,
+        block_s=tuple(blocks) or (block.step_s,),
+        device_s=None,
+        issue_s=None,
+        cpu_s=None if block.cpu_s is None else (block.cpu_s,),
+        tasks=None if block.cpu_s is None else count_tasks(),
+        steps=steps.describe(),
     )
 
 
@@ -217,6 +235,10 @@ class _Steps:
             group = math.floor(math.log(step_s) / self._WIDTH)
             count, total_s = self._groups.get(group, (0, 0.0))
             self._groups[group] = (count + 1, total_s + step_s)
+
+    def describe(self, slowest: Slowest = alone) -> Quantiles:
+        low, middle, high = (slowest(self.quantile(share)) for share in (0.05, 0.50, 0.95))
+        return Quantiles(p05=low, p50=middle, p95=high)
 
     def quantile(self, share: float) -> float:
         """Return the step that this share of all steps does not exceed: the mean of its group."""

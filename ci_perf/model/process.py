@@ -293,11 +293,22 @@ class Process(Struct, frozen=True, kw_only=True):
             check_own(name, value)
 
 
+class Printing(Struct, frozen=True, kw_only=True):
+    """How a command printed its step times: for ``longest_s`` seconds at most came none.
+
+    ``against`` says why it cannot be stopped beside a copy of itself, empty where it can.
+    """
+
+    against: Text = ""
+    longest_s: Seconds = 0.0
+
+
 class WorkerResult(Struct, frozen=True, kw_only=True):
     """What a child process hands to its parent. ``knobs`` are those that held while it timed.
 
-    ``program`` is that of a recording launch, whose other numbers mean nothing. ``forked``: the
-    process did not import its libraries itself.
+    ``printing`` is that of a command whose step times are printed. ``program`` is that of a
+    recording launch, whose other numbers mean nothing. ``forked``: the process did not import its
+    libraries itself.
     """
 
     items_per_step: Items
@@ -306,6 +317,7 @@ class WorkerResult(Struct, frozen=True, kw_only=True):
     precision: Text
     knobs: dict[Key, Scalar]
     process: Process
+    printing: Printing | None = None
     program: Program | None = None
     forked: bool = False
 

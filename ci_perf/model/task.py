@@ -4,6 +4,7 @@ from enum import Enum
 
 from ci_perf.model.base import (
     Amount,
+    AtLeastOne,
     Bytes,
     Count,
     Key,
@@ -93,6 +94,16 @@ class TurnAnswer(bytes, Enum):
     TAKE_WITHOUT_BLOCK = b"x"  # both have enough blocks, or one has no time left
 
 
+class CommandTurn(Struct, frozen=True, kw_only=True):
+    """How long a turn of a command is that runs beside its copy: so many step times.
+
+    If none comes for ``timeout_s`` seconds, it waits for its copy: both cannot exist at once.
+    """
+
+    steps: AtLeastOne
+    timeout_s: PositiveSeconds
+
+
 class Task(Struct, frozen=True, kw_only=True):
     """One launch of one workload. ``root`` is the folder where imports are resolved.
 
@@ -101,8 +112,9 @@ class Task(Struct, frozen=True, kw_only=True):
     ``gpus`` are the UUIDs of the devices that it may use, none on a CPU. ``turns`` is the folder
     by which a process takes turns with others; empty for one that has the machine for itself. With
     ``imports_ahead`` (how many import at once) it takes two, to import and for all the rest;
-    without, it shares every block with its partner. With ``only_libraries`` the first of the two is
-    for installed libraries alone. Of several ranks their agent takes the turns.
+    without, it shares every block with its partner, and a command each ``command_turn``. With
+    ``only_libraries`` the first of the two is for installed libraries alone. Of several ranks their
+    agent takes the turns.
     One with ``libraries``, which its file imports first, may be forked from one that has them.
     ``python_path`` are folders below the root that are searched right after it; nothing may be
     imported from ``foreign_root``, the other side of a comparison, nor from a copy of what is in
@@ -120,6 +132,7 @@ class Task(Struct, frozen=True, kw_only=True):
     data_dir: Text
     gpus: tuple[Name, ...] = ()
     turns: Text = ""
+    command_turn: CommandTurn | None = None
     imports_ahead: Count = 0
     only_libraries: bool = False
     libraries: tuple[Text, ...] = ()

@@ -8,7 +8,7 @@ import filecmp
 import math
 import random
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -25,8 +25,8 @@ from ci_perf.model.base import Side
 from ci_perf.model.process import Phase, WorkerResult
 from ci_perf.model.run import Interleaved, Pair, Paired, Run
 from ci_perf.model.suite import Plan, PlannedWorkload, is_selected
-from ci_perf.model.task import Task, TaskFailure
-from ci_perf.session import schedule
+from ci_perf.model.task import CommandTurn, Task, TaskFailure
+from ci_perf.session import command_pairs, schedule
 from ci_perf.session.runner import SessionRunner
 from ci_perf.session.schedule import PairJudge, Waiting
 from ci_perf.worktree import Checkout
@@ -71,6 +71,8 @@ class _Base:
     first: Side = "base"
     may_be_resident: bool = True
     may_fork: bool = True
+    # Why the copies of a command do not take turns at the steps that it prints.
+    against_turn: str = ""
     pairs: list[Pair] = field(default_factory=list)
     failure: TaskFailure | None = None
 
@@ -171,7 +173,7 @@ class Interleaving:
             spent_s=round(self._spent_s, 3),
             stopped=self._stopped,
             pairs=sum(len(base.pairs) for base in self._bases.values()),
-            notes=self._against.checkout.notes,
+            notes=(*self._against.checkout.notes, *self._list_against_turn()),
             accepted=self._accepted,
             dependencies=self._against.checkout.dependencies,
             incomparable=self._incomparable,
@@ -267,7 +269,14 @@ class Interleaving:
         tasks = self._fork(base, tasks)
         may_fork = bool(tasks[0].libraries)
         is_resident = self._may_be_resident(base)
-        if is_resident:
+        if turn := self._find_turn(base, is_resident=is_resident):
+            by_turn = [msgspec.structs.replace(task, command_turn=turn) for task in tasks]
+            outcomes = self._lab.outcome_of_pair(*by_turn)
+            first_launch = self._runner.results(base.workload.id)[0]
+            if reason := command_pairs.refuse(outcomes, first_launch):
+                base.against_turn = reason
+                return
+        elif is_resident:
             outcomes = self._lab.outcome_of_pair(tasks[0], tasks[1])
             if not may_fork and any(isinstance(outcome, TaskFailure) for outcome in outcomes):
                 # Two at once need more memory, and longer: next time each is launched alone.
@@ -350,6 +359,26 @@ class Interleaving:
             head = next(own for own in self._runner.plan.workloads if own.id == base.workload.id)
             return self._lab.task(head, index)
         return self._against.checkout.spell_task(self._lab.task(base.workload, index))
+
+    def _find_turn(self, base: _Base, *, is_resident: bool) -> CommandTurn | None:
+        """Return how long a turn of a command is; `None` where its copies take none."""
+        results = self._runner.results(base.workload.id)
+        turn = command_pairs.find_turn(base.workload, results)
+        if base.against_turn or turn is None:
+            return None
+        if is_resident:
+            base.against_turn = command_pairs.find_against(results)
+        elif "server" not in base.workload.parameters:
+            base.against_turn = "there is no room in memory for both sides at once"
+        return None if base.against_turn else turn
+
+    def _list_against_turn(self) -> Iterator[str]:
+        for name, base in self._bases.items():
+            if base.against_turn:
+                yield (
+                    f"{name}: each launch ran to its end before the next one began, because "
+                    f"{base.against_turn}"
+                )
 
     def _may_be_resident(self, base: _Base) -> bool:
         """Whether both may be there at once: on a CPU where they fit, see decision 009."""
