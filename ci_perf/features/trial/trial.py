@@ -31,8 +31,9 @@ from ci_perf.session.schedule import PairJudge
 from ci_perf.system import files, git, scratch
 from ci_perf.worktree import Checkout
 
-# A newcomer believes a loss of a tenth, and pairs find four times their own noise.
-_LEAST_SHARE = 0.1
+# A newcomer believes a loss of a tenth, pairs find four times their own noise, and where two pairs
+# were disturbed, twice the time is plain enough.
+_LEAST_SHARE, _MOST_SHARE = 0.1, 1.0
 _SPREADS = 4
 _PAIRS = 2
 # Six pairs with the plant take twice as long as what comes before them.
@@ -40,8 +41,6 @@ _TIMES_LONGER = 2
 # A command of 3 s runs once in a launch, so that six pairs take a minute.
 _COMMAND_S = 2.0
 _BURNS, _BURN = 20, 200_000
-# As `measuring.command` calls the unit of a command that reports no steps.
-_WHOLE = "run"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,10 +143,11 @@ def _measure_open(here: Lab, plan: Plan, options: MeasureOptions, notify: Notify
     against = Against(checkout=same, budget_s=options.budget_s, judge=_TwoPairs(), routes=True)
     notify(f"{workload.id}: a few launches first, which show how much it varies by itself")
     heard, here.listener = here.listener, Listener()
-    alike = _check_pairs(session.measure(here, plan, against=against), workload)
+    alike = check_pairs(session.measure(here, plan, against=against), workload)
     here.listener = heard
     here.plant = make_plant(alike, workload, iteration_s=_time_iteration())
-    is_whole = (workload.launch, alike.measured[0].item_unit) == ("command", _WHOLE)
+    # The unit of a command that reports no steps is "run".
+    is_whole = (workload.launch, alike.measured[0].item_unit) == ("command", "run")
     scope = _describe_plant(here.plant, is_whole=is_whole)
     notify(f"{scope}. The verdict takes about {units.duration(_TIMES_LONGER * alike.duration_s)}")
     against = dataclasses.replace(
@@ -155,7 +155,7 @@ def _measure_open(here: Lab, plan: Plan, options: MeasureOptions, notify: Notify
         checkout=dataclasses.replace(same, notes=(scope,)),
         judge=compare.BaselineJudge("", options),
     )
-    run = _check_pairs(session.measure(here, plan, against=against), workload)
+    run = check_pairs(session.measure(here, plan, against=against), workload)
     if options.output is not None:
         files.write(options.output, run)
     rules = compare.rules(options.workloads, run.suite, machine=run.environment.hard, notify=notify)
@@ -164,16 +164,17 @@ def _measure_open(here: Lab, plan: Plan, options: MeasureOptions, notify: Notify
     return Trial(scope=scope, comparison=comparison)
 
 
-def _check_pairs(run: Run, workload: PlannedWorkload) -> Run:
+def check_pairs(run: Run, workload: PlannedWorkload) -> Run:
     """Return a run that has pairs. Raises CiPerfError: the program failed; KeyboardInterrupt."""
     if run_summary.is_interrupted(run):
         raise KeyboardInterrupt
     failures = [(each.reason, each.output) for each in run.failed]
     for why, output in failures + [(each.trouble, each.output) for each in run.paired]:
         if why:
-            advice = "run it without ci-perf until it does"
-            text = f"{workload.id}: expected a program that ends well, found {why}; next: {advice}"
+            text = f"{workload.id}: expected to end well, found {why}; next: run it without ci-perf"
             raise CiPerfError(text, output=output)
+    if (reason := run.validity.against("")) is not None:
+        raise CiPerfError(f"{workload.id}: nothing holds on this machine now: {reason.detail}")
     if (pairs := sum(len(paired.pairs) for paired in run.paired)) < _PAIRS:
         raise UsageError(
             f"--budget: expected time for {_PAIRS} pairs of {workload.id}, found time for {pairs}; "
@@ -186,7 +187,7 @@ def make_plant(alike: Run, workload: PlannedWorkload, *, iteration_s: float) -> 
     """Return work that is plain to see beside what pairs of the same program differ by."""
     pairs = alike.paired[0].pairs
     spread = max(abs(launch_numbers.step_difference(pair)) for pair in pairs)
-    share = round(max(_LEAST_SHARE, _SPREADS * spread), 2)
+    share = round(min(max(_LEAST_SHARE, _SPREADS * spread), _MOST_SHARE), 2)
     step_s = min(launch_numbers.find_own_numbers(pair.base)[STEP_TIME.name] for pair in pairs)
     iterations = max(1, round(share * step_s / iteration_s))
     return Plant(workload=workload.id, share=share, iterations=iterations)

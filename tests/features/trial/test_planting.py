@@ -4,16 +4,18 @@ import os
 
 import pytest
 
-from ci_perf.errors import UsageError
+from ci_perf.errors import CiPerfError, UsageError
 from ci_perf.features.trial import trial
 from ci_perf.measuring import planting
 from ci_perf.model.plant import PLANT_VARIABLE
+from ci_perf.model.validity import validity_of
 from ci_perf.report import markdown
 from ci_perf.workload import Workload
 from tests.comparisons import a_change, a_comparison, a_plant, an_interleaved
 from tests.histories import a_head, a_pair, in_turns
 from tests.launches import a_task
 from tests.plans import a_planned
+from tests.runs import a_reason
 
 
 @pytest.fixture(autouse=True)
@@ -66,8 +68,10 @@ def test_only_a_command_is_told_and_never_by_the_environment_of_the_user(
     assert os.environ.get(PLANT_VARIABLE) == told
 
 
-@pytest.mark.parametrize(("ratio", "share"), [(1.01, 0.1), (1.05, 0.2), (0.9, 0.42)])
-def test_a_plant_is_a_tenth_or_four_times_what_pairs_of_the_same_differ_by(ratio, share):
+@pytest.mark.parametrize(("ratio", "share"), [(1.01, 0.1), (1.05, 0.2), (0.9, 0.42), (3.0, 1.0)])
+def test_a_plant_is_a_tenth_or_four_times_what_pairs_differ_by_and_at_most_all_of_a_step(
+    ratio, share
+):
     run = in_turns(a_head(), [a_pair(1.0, 1.0), a_pair(1.0, ratio)])
 
     plant = trial.make_plant(run, a_planned("w"), iteration_s=1e-6)
@@ -83,3 +87,10 @@ def test_what_was_planted_is_told_by_any_report():
 
     assert "slowed down on purpose by ci-perf try</sub>" in told
     assert "Base (the same files) and head launched alternately: 6 pairs" in told
+
+
+def test_a_machine_on_which_nothing_holds_is_named_and_never_the_budget():
+    run = in_turns(a_head(validity=validity_of((a_reason("gpu_lost"),))))
+
+    with pytest.raises(CiPerfError, match="w: nothing holds on this machine now: nothing left"):
+        trial.check_pairs(run, a_planned("w"))
