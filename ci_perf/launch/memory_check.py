@@ -15,6 +15,8 @@ _SPARE = 1.2
 
 # What a process holds that has imported torch and transformers: 0.4 GB with the build for CPUs.
 _IMPORTED_BYTES = 2**30
+# One that has done nothing else: 0.2 GB with torch, 0.3 GB with transformers.
+_SERVER_BYTES = 2**29
 _PER_CORE = 2
 # More would fight for the disk, and be lost together when a session is interrupted.
 _MOST_AT_ONCE = 16
@@ -56,12 +58,12 @@ def processes_at_once(
     return max(1, min(_PER_CORE * cores, _MOST_AT_ONCE, free // 2 // _IMPORTED_BYTES))
 
 
-def servers_at_once(alive: int) -> int:
+def servers_at_once(alive: int, *, proc: Path = PROC, cgroups: Path = CGROUPS) -> int:
     """Return how many processes that fork others may live, of which so many do.
 
     They fit into half of the memory that is free without them.
     """
-    return (_free() // _IMPORTED_BYTES + alive) // 2
+    return (_free(proc, cgroups) // _SERVER_BYTES + alive) // 2
 
 
 def _free(proc: Path = PROC, cgroups: Path = CGROUPS) -> int:

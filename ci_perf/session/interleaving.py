@@ -302,8 +302,8 @@ class Interleaving:
         pair may decide something of how a process starts.
         """
         named = [_name_libraries(task) for task in tasks]
-        is_possible = base.may_fork and self._run is not None and all(t.libraries for t in named)
-        if not is_possible or self._lab.machine.device != "cpu":
+        is_possible = base.may_fork and self._lab.machine.device == "cpu"
+        if not is_possible or not all(task.libraries for task in named):
             return tasks
         number, libraries = len(base.pairs), {task.libraries for task in named}
         left = {*self._left()}

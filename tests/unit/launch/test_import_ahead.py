@@ -6,7 +6,7 @@ import time
 import pytest
 
 from ci_perf.launch import turn_scheduler
-from ci_perf.launch.memory_check import processes_at_once
+from ci_perf.launch.memory_check import processes_at_once, servers_at_once
 from ci_perf.measuring.turn_client import Ahead
 from ci_perf.model.task import TURN_REQUESTS, TurnRequest
 from ci_perf.session import schedule
@@ -130,3 +130,12 @@ def test_processes_that_wait_take_at_most_half_of_the_free_memory(tmp_path, free
 
 def test_a_machine_that_says_nothing_of_its_memory_imports_one_at_a_time(tmp_path):
     assert processes_at_once(proc=tmp_path, cgroups=tmp_path, cores=64) == 1
+
+
+@pytest.mark.parametrize(("alive", "free_gb", "expected"), [(0, 0.4, 0), (0, 4, 4), (4, 2, 4)])
+def test_servers_take_at_most_half_of_the_memory_that_is_free_without_them(
+    tmp_path, alive, free_gb, expected
+):
+    (tmp_path / "meminfo").write_text(f"MemAvailable: {round(free_gb * 2**20)} kB\n")
+
+    assert servers_at_once(alive, proc=tmp_path, cgroups=tmp_path) == expected
