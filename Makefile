@@ -12,7 +12,7 @@ EMPTY := $(VENV)/.made
 PIP = $(BIN)/python -m pip --disable-pip-version-check install --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help setup node demo check test test-all rest lint types versions layers accuracy unit slow size schema map lock wheels dist clean
+.PHONY: help setup node demo check test test-all rest lint types versions layers accuracy unit slow size schema site map lock wheels dist clean
 
 help: ## Say what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -120,6 +120,9 @@ size: $(STAMP) ## Count code lines by folder; fails above the budget
 
 schema: $(STAMP) ## Write docs/schema anew
 	$(BIN)/python -m ci_perf schema --directory docs/schema
+
+site: $(STAMP) ## Build the site of the documents into build/site, strictly
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
 map: ## List every module with the first line of its docstring
 	@grep -rm1 '^"""' --include='*.py' ci_perf | sort

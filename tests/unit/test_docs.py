@@ -2,6 +2,7 @@
 
 import ast
 import itertools
+import json
 import math
 import os
 import re
@@ -249,6 +250,39 @@ def test_the_protocol_table_is_current():
     rows = {row[0]: number(row[1]) for row in table("docs/measuring.md", "setting")}
 
     assert rows == {name: getattr(Protocol(), name) for name in Protocol.__struct_fields__}
+
+
+@pytest.mark.parametrize(
+    ("heading", "definition"),
+    [
+        ("The file", "SuiteFile"),
+        ("A suite", "SuiteSpec"),
+        ("A workload", "Entry"),
+        ("A command", "CommandEntry"),
+        ("A metric of your own", "OwnMetric"),
+        ("Tests of pytest", "PytestEntry"),
+        ("A limit", "LimitChange"),
+        ("Setup", "Setup"),
+        ("Container", "Container"),
+        ("Environment", "Tiers"),
+    ],
+)
+def test_the_reference_of_the_suite_has_every_key_of_the_schema(heading, definition):
+    schema = json.loads(text("docs/schema/suite.schema.json"))["$defs"][definition]
+
+    def default(name, key):
+        if name in schema.get("required", ()):
+            return "required"
+        value = key.get("default")
+        if value is None:
+            return "optional"
+        return "{}" if isinstance(value, dict) else json.dumps(value)
+
+    expected = {name: default(name, key) for name, key in schema["properties"].items()}
+    part = text("docs/suite.md").partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| `(\w+)` \| `?([^`|]*)`? \|", part, re.MULTILINE)
+
+    assert dict(rows) == expected
 
 
 def test_the_table_of_limits_is_current():
