@@ -151,14 +151,14 @@ def name_libraries(file: Path, own: Sequence[Path]) -> tuple[str, ...]:
         body = ast.parse(file.read_bytes(), str(file)).body
     except Exception:  # noqa: BLE001  whoever imports it says so
         return ()
-    found: dict[str, None] = {}
+    libraries: dict[str, None] = {}
     for statement in itertools.filterfalse(_is_docstring, body):
         names = [name.partition(".")[0] for name in _name_imports(statement)]
         files = (folder / f"{name}{end}" for name in names for folder in own for end in ("", ".py"))
         if not names or any(map(Path.exists, files)):
             break
-        found |= dict.fromkeys(names)
-    return tuple(name for name in found if name not in {*sys.stdlib_module_names, "ci_perf"})
+        libraries |= dict.fromkeys(names)
+    return tuple(name for name in libraries if name not in {*sys.stdlib_module_names, "ci_perf"})
 
 
 def import_ahead(names: Sequence[str]) -> None:

@@ -31,11 +31,11 @@ def looked(*percent, history=QUIET, counts=False, head=(), bases=(), earlier=(),
     """Take pairs that are slower by so many percent; return what is said after the last."""
     early = find_early(TIME, sessions=history, head=head, has_more_counts=counts, tick=tick)
     confirmation = a_confirmation(early=early, earlier=earlier)
-    found = None
+    alarm = None
     for position, slower in enumerate(percent):
         base = bases[position] if bases else 0.0
-        found = confirmation.add(math.log1p(slower / 100), base=base)
-    return found.call if found else ""
+        alarm = confirmation.add(math.log1p(slower / 100), base=base)
+    return alarm.call if alarm else ""
 
 
 def a_slower_head(ratio, *, count=EARLY_PAIRS, operators=(560, 560), **more):

@@ -60,9 +60,9 @@ def test_a_workload_whose_head_does_anything_before_its_libraries_is_fresh(pairs
 
 
 def test_pairs_are_fresh_until_nothing_of_a_start_is_open(pairs):
-    found = pairs({"a": 3, "b": 3}, open_starts=[("a", 1), ("b", 2)])
+    kinds = pairs({"a": 3, "b": 3}, open_starts=[("a", 1), ("b", 2)])
 
-    assert found == {"a": [False, True, True], "b": [False, False, True]}
+    assert kinds == {"a": [False, True, True], "b": [False, False, True]}
 
 
 def test_on_a_gpu_pairs_are_fresh(pairs):
