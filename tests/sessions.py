@@ -105,7 +105,8 @@ class Recorder(Listener):
     def machine_awaited(self, why, waited_s):
         self._note("machine_awaited", why, waited_s)
 
-    def planned(self, processes):
+    def planned(self, processes, pairs_s=0.0):
+        del pairs_s
         self._note("planned", processes)
 
     def canary_started(self):
@@ -126,8 +127,8 @@ class Recorder(Listener):
     def pair_started(self, workload, number, left):
         self._note("pair_started", workload, number, left)
 
-    def pair_finished(self, workload, spent_s):
-        self._note("pair_finished", workload, spent_s)
+    def pair_finished(self, workload, row, most_s):
+        self._note("pair_finished", workload, row, most_s)
 
     def base_failed(self, workload, reason):
         self._note("base_failed", workload, reason)

@@ -1,17 +1,20 @@
 """What a person sees while a run goes on: one moving line on a terminal, few lines in a log."""
 
+import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TextIO
 
+from ci_perf.model.comparison import Change
 from ci_perf.model.run import Failed
 from ci_perf.progress import sentences
 from ci_perf.progress.sentences import SpeakingListener, TimeEstimate
 from ci_perf.report.units import duration, render_count
-from ci_perf.session import Forecast, Listener
+from ci_perf.session import Listener
 
 # A log that says nothing for half a minute looks like a job that hangs. A launch takes 10 s of it.
 _SILENCE_S = 20.0
+_LONGEST_SILENCE_S = 29.0
 
 _Say = Callable[[str], None]
 
@@ -35,11 +38,34 @@ class PlainListener(SpeakingListener):
         self._due: dict[str, int] = {}
         self._took: dict[str, list[float]] = {}
         self._workloads = 0
-        self._pair = ("", 0, 0)
+        self._pair = 0
         self._awaited = ""
-        self._budget_s = 0.0
+        # What is launched now, and since when.
+        self._running, self._since = "", 0.0
+        self._ended = threading.Event()
 
-    def planned(self, processes: Mapping[str, int]) -> None:
+    def began(self) -> None:
+        """See Listener: from here on it also speaks while nothing ends."""
+        threading.Thread(target=self._watch, daemon=True).start()
+
+    def ended(self) -> None:
+        """See Listener."""
+        self._ended.set()
+
+    def _watch(self) -> None:
+        while not self._ended.wait(1.0):
+            self.break_silence()
+
+    def break_silence(self) -> None:
+        """Say what runs, and for how long, where nothing was said for long."""
+        running, now = self._running, self._clock()
+        if running and now - self._last_said >= _LONGEST_SILENCE_S:
+            self._say(f"{running}, for {duration(now - self._since)} so far")
+
+    def _begin(self, what: str) -> None:
+        self._running, self._since = what, self._clock()
+
+    def planned(self, processes: Mapping[str, int], pairs_s: float = 0.0) -> None:
         """See Listener."""
         self._due = dict(processes)
         self._workloads = len(processes)
@@ -47,15 +73,17 @@ class PlainListener(SpeakingListener):
         self._eta.expect(processes)
         workloads = render_count(len(processes), "workload")
         launches = render_count(sum(processes.values()), "process", "processes")
-        self._say(f"measuring {workloads} in {launches}")
+        pairs = f", then pairs with the base for at most {duration(pairs_s)}" if pairs_s else ""
+        self._say(f"measuring {workloads} in {launches}{pairs}")
 
     def started(self, workload: str, process: int, of: int) -> None:
-        """See Listener: a log needs only what has happened."""
-        del process, of
+        """See Listener: a log needs only what has happened, or lasts."""
+        self._begin(f"{workload}: process {process} of {of} runs")
         self._eta.begin(workload)
 
     def finished(self, workload: str, seconds: float) -> None:
         """See Listener."""
+        self._running = ""
         self._eta.end()
         self._took.setdefault(workload, []).append(seconds)
         self._due[workload] -= 1
@@ -70,6 +98,7 @@ class PlainListener(SpeakingListener):
     def failed(self, failed: Failed, skipped: int) -> None:
         """See Listener."""
         del skipped
+        self._running = ""
         self._eta.give_up()
         self._due.pop(failed.workload, None)
         self._say(f"{self._counted()} {sentences.describe(failed)}")
@@ -80,24 +109,17 @@ class PlainListener(SpeakingListener):
         if number < of:
             self._say(f"round {number} of {of} done in {duration(took)}{self._left()}")
 
-    def interleaving(self, workloads: Sequence[str], budget_s: float, forecast: Forecast) -> None:
-        """See Listener."""
-        self._budget_s = budget_s
-        super().interleaving(workloads, budget_s, forecast)
-
     def pair_started(self, workload: str, number: int, left: int) -> None:
-        """See Listener: a log needs only what has happened."""
-        self._pair = (workload, number, left)
+        """See Listener: a log needs only what has happened, or lasts."""
+        del left
+        self._pair = number
+        self._begin(f"{workload}: pair {number} runs")
 
-    def pair_finished(self, workload: str, spent_s: float) -> None:
+    def pair_finished(self, workload: str, row: Change | None, most_s: float) -> None:
         """See Listener."""
-        del workload
+        self._running = ""
         if self._clock() - self._last_said >= _SILENCE_S:
-            name, number, left = self._pair
-            self._say(
-                f"{name}: pair {number} done, {render_count(left, 'metric')} undecided, "
-                f"{sentences.spent_text(spent_s, self._budget_s)} spent"
-            )
+            self._say(f"{workload}: {sentences.describe_pair(self._pair, row, most_s)}")
 
     def _wait(self, what: str, text: str, waited_s: float, most_s: float) -> None:
         """Say it at once, and again after some silence."""
@@ -118,6 +140,7 @@ class PlainListener(SpeakingListener):
 
     def _show(self, text: str) -> None:
         self._say(text)
+        self._begin(text)
 
     def _counted(self) -> str:
         return f"[{self._workloads - len(self._due)}/{self._workloads}]"

@@ -1,9 +1,11 @@
 """What a terminal shows while a run goes on: what runs, how much is done, and the time left."""
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TextIO
 
+from ci_perf.model.comparison import Change
 from ci_perf.model.run import Failed
 from ci_perf.progress import sentences
 from ci_perf.progress.sentences import SpeakingListener, TimeEstimate
@@ -26,7 +28,7 @@ class Meter:
         self._clock = clock
         self._processes = self._done = 0
         self._budget_s: float | None = None
-        self._start = 0.0
+        self._start, self._end_s = 0.0, math.inf
         self._waiting = ""
 
     def wait(self, waited_s: float, most_s: float) -> None:
@@ -44,6 +46,10 @@ class Meter:
     def begin_budget(self, budget_s: float) -> None:
         """Count seconds from now on."""
         self._budget_s, self._start = budget_s, self._clock()
+
+    def limit(self, most_s: float) -> None:
+        """Note that the pairs that there can still be take at most so long."""
+        self._end_s = self._spent_s() + most_s
 
     def share(self) -> float:
         """Return how much of it is done, from 0 to 1."""
@@ -64,7 +70,7 @@ class Meter:
         """Say how long it will take; empty while nobody can know."""
         if self._budget_s is None:
             return sentences.time_left_text(self.eta)
-        left_s = self._budget_s - self._spent_s()
+        left_s = min(self._budget_s, self._end_s) - self._spent_s()
         return f"at most {duration(left_s)} left" if left_s > 0 else "the last pair ends"
 
     def _spent_s(self) -> float:
@@ -78,7 +84,8 @@ class TerminalListener(SpeakingListener):
         self._bar = bar
         self._meter = meter
         self._task = bar.add_task("starting", total=1)
-        self._awaited = ""
+        self._awaited = self._so_far = ""
+        self._pair = 0
 
     def began(self) -> None:
         """See Listener: draw from here on."""
@@ -88,8 +95,10 @@ class TerminalListener(SpeakingListener):
         """See Listener: leave the terminal as it was."""
         self._bar.stop()
 
-    def planned(self, processes: Mapping[str, int]) -> None:
+    def planned(self, processes: Mapping[str, int], pairs_s: float = 0.0) -> None:
         """See Listener."""
+        if pairs_s:
+            self._say(f"pairs with the base may follow, for at most {duration(pairs_s)}")
         self._meter.eta.expect(processes)
         self._meter.plan(sum(processes.values()))
 
@@ -121,7 +130,15 @@ class TerminalListener(SpeakingListener):
 
     def pair_started(self, workload: str, number: int, left: int) -> None:
         """See Listener."""
-        self._show(f"{workload} pair {number}, {render_count(left, 'metric')} undecided")
+        self._pair = number
+        self._show(
+            f"{workload} pair {number}, {render_count(left, 'workload')} undecided{self._so_far}"
+        )
+
+    def pair_finished(self, workload: str, row: Change | None, most_s: float) -> None:
+        """See Listener: the numbers stay beside the next pair."""
+        self._meter.limit(most_s)
+        self._so_far = f"; {workload} {sentences.describe_pair(self._pair, row, 0.0)}"
 
     def _wait(self, what: str, text: str, waited_s: float, most_s: float) -> None:
         if self._awaited != what:

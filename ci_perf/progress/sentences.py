@@ -7,15 +7,17 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 
 from ci_perf.judging.policy import MOST_PAIRS
-from ci_perf.model.comparison import Comparison
+from ci_perf.model.comparison import Change, Comparison, Verdict
 from ci_perf.model.run import Failed
-from ci_perf.report import escape, phrases
+from ci_perf.report import cells, escape, phrases, units
 from ci_perf.report import headline as headlines
 from ci_perf.report.sentences import write
 from ci_perf.report.units import duration, render_count
 from ci_perf.session import Forecast, Listener
 from ci_perf.session.schedule import PAIRS_FOR_ALARM
 
+# What more pairs may decide.
+OPEN = frozenset({Verdict.INCONCLUSIVE, Verdict.LIKELY_SLOWER})
 # More names than this nobody reads.
 _NAMED = 5
 
@@ -98,10 +100,12 @@ class SpeakingListener(Listener):
 
     def interleaving(self, workloads: Sequence[str], budget_s: float, forecast: Forecast) -> None:
         """See Listener."""
+        del budget_s
         named = ", ".join(workloads[:_NAMED])
         more = f" and {len(workloads) - _NAMED} more" if len(workloads) > _NAMED else ""
         self._say(
-            f"launching base and head alternately, for at most {duration(budget_s)}: the baselines "
+            "launching base and head alternately, for at most "
+            f"{duration(math.ceil(forecast.most_s))}: the baselines "
             f"do not clear {named}{more}\n{_affordable(forecast)}"
         )
 
@@ -181,6 +185,20 @@ def _affordable(forecast: Forecast) -> str:
         f"{allowed}, {enough}: {needed}; next: --budget {math.ceil(forecast.enough_s / 60)}m, "
         "which is enough for all"
     )
+
+
+def describe_pair(number: int, row: Change | None, most_s: float) -> str:
+    """Say what a pair showed, what decides, and how long it can still take."""
+    said = f"pair {number}"
+    if row is not None:
+        metric = "" if row.metric == phrases.STEP_TIME else f"{phrases.metric_title(row.metric)} "
+        # A word of the verdict where there is one: what is open has only numbers.
+        said += (
+            f", so far {metric}{cells.show_change(row)}, decides at {units.limit(row.limit)}"
+            if row.verdict in OPEN
+            else f" decides: {metric}{cells.show_change(row)}, {phrases.name_severity(row)}"
+        )
+    return said + (f", at most {duration(math.ceil(most_s))} more" if most_s else "")
 
 
 def spent_text(spent_s: float, budget_s: float) -> str:

@@ -129,7 +129,7 @@ class _Session:
             return self._run_so_far(pairs)
         verdict = None
         try:
-            runner.launch_rounds()
+            runner.launch_rounds(self.against.budget_s if self.against else 0.0)
             if self.programs:
                 root = Path(plan.root)
                 self.programs.keep(self.lab.identity, plan.workloads, runner.results, root)
@@ -186,7 +186,7 @@ class _Session:
         pairs.begin(self._run_so_far(pairs))
         while workload := pairs.choose_next():
             pairs.launch(workload)
-            pairs.judge(self._run_so_far(pairs))
+            pairs.judge(self._run_so_far(pairs), workload)
 
     def _run_so_far(self, pairs: Interleaving | None, explaining: Iterable[Any] = ()) -> runs.Run:
         """Return the run as far as it has come."""

@@ -22,6 +22,7 @@ from ci_perf.judging.policy import MOST_PAIRS
 from ci_perf.launch import Outcome
 from ci_perf.measuring import user_code
 from ci_perf.model.base import Side
+from ci_perf.model.comparison import Change, severity_of
 from ci_perf.model.process import Phase, WorkerResult
 from ci_perf.model.run import Interleaved, Pair, Paired, Run
 from ci_perf.model.suite import Plan, PlannedWorkload, is_selected
@@ -145,11 +146,38 @@ class Interleaving:
             return schedule.next_workload(waiting, is_proven=self._is_proven)
         return ""
 
-    def judge(self, run: Run) -> None:
-        """Ask the judge which workloads a run with one more pair leaves undecided."""
+    def judge(self, run: Run, workload: str) -> None:
+        """Ask the judge which workloads a run with one more pair of one leaves undecided."""
         self._run = run
         self._undecided, _ = self._against.judge.undecided(run)
         self._find_proven(run)
+        if self._bases[workload].pairs and self._bases[workload].failure is None:
+            row = self._find_worst(run, workload)
+            self._lab.listener.pair_finished(workload, row, self._most_s())
+
+    def _find_worst(self, run: Run, workload: str) -> Change | None:
+        """Judge one workload alone, for it costs less; return what is worst of its pairs so far."""
+        verdict = self._against.judge.verdict(
+            msgspec.structs.replace(
+                run,
+                measured=tuple(each for each in run.measured if each.workload == workload),
+                paired=tuple(each for each in run.paired if each.workload == workload),
+            )
+        )
+        rows = [
+            row
+            for row in (verdict.rows if verdict else ())
+            if isinstance(row, Change) and row.workload == workload and row.pairs and row.gate
+        ]
+        return min(rows, key=lambda row: (severity_of(row).rank, -(row.ratio or 1.0)), default=None)
+
+    def _most_s(self) -> float:
+        """Return how long the pairs that there can still be take, within the budget."""
+        pairs_s = (
+            2 * self._runner.launch_s(name) * (MOST_PAIRS - len(self._bases[name].pairs))
+            for name in self._left()
+        )
+        return max(0.0, min(self._against.budget_s - self._spent_s, math.fsum(pairs_s)))
 
     def _find_proven(self, run: Run) -> None:
         verdict = None if self._is_proven else self._against.judge.verdict(run)
@@ -209,8 +237,7 @@ class Interleaving:
     def launch(self, name: str) -> None:
         """Launch the next pair of a workload, or what has to come before it."""
         base = self._bases[name]
-        before = len(base.pairs)
-        self._lab.listener.pair_started(name, before + 1, len(self._left()))
+        self._lab.listener.pair_started(name, len(base.pairs) + 1, len(self._left()))
         if not base.is_begun:
             self._begin(base)
         if self._warm_ups(name):
@@ -220,8 +247,6 @@ class Interleaving:
         self._spent_s = self._lab.clock() - self._start
         if base.failure is not None:
             self._lab.listener.base_failed(name, base.failure.reason)
-        elif len(base.pairs) > before:
-            self._lab.listener.pair_finished(name, self._spent_s)
 
     def _begin(self, base: _Base) -> None:
         """Draw which side comes first, and have each run its own workload file.

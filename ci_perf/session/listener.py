@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from ci_perf.model import run as runs
-from ci_perf.model.comparison import Comparison
+from ci_perf.model.comparison import Change, Comparison
 from ci_perf.session.schedule import Forecast
 
 
@@ -25,8 +25,11 @@ class Listener:
     def machine_awaited(self, why: str, waited_s: float) -> None:
         """Hear that waiting is over: the machine is quiet, or `why` says what still disturbs it."""
 
-    def planned(self, processes: Mapping[str, int]) -> None:
-        """Hear how many processes of each workload will be launched."""
+    def planned(self, processes: Mapping[str, int], pairs_s: float = 0.0) -> None:
+        """Hear how many processes of each workload will be launched, and how long pairs may take.
+
+        These follow the processes; 0 s where there is no base.
+        """
 
     def canary_started(self) -> None:
         """Hear that the canaries are being asked."""
@@ -49,8 +52,11 @@ class Listener:
     def pair_started(self, workload: str, number: int, left: int) -> None:
         """Hear that pair `number` (from 1) is launched, and of how many workloads more may be."""
 
-    def pair_finished(self, workload: str, spent_s: float) -> None:
-        """Hear that both have delivered, and what of the budget is spent."""
+    def pair_finished(self, workload: str, row: Change | None, most_s: float) -> None:
+        """Hear that both have delivered and are judged: the worst row, and the time left at most.
+
+        `row` is `None` where no verdict follows, or nothing of the workload is compared by pairs.
+        """
 
     def base_failed(self, workload: str, reason: str) -> None:
         """Hear that the base of a workload cannot be launched."""

@@ -84,17 +84,17 @@ class SessionRunner:
         self._progress = [WorkloadProgress(workload) for workload in self.plan.workloads]
         self._asks_canaries = self.plan.canaries
 
-    def launch_rounds(self) -> None:
+    def launch_rounds(self, pairs_s: float = 0.0) -> None:
         """Launch process 1 of every workload, then process 2 of every workload, and so on.
 
         In turns, because a machine drifts over minutes: the processes of one workload, spread over
         the whole session, then disagree by as much as the machine does. The canaries, which say
         whether it drifted, stand before the rounds and, where these take long enough, between and
-        after them. Raises KeyboardInterrupt, and GpuLostError.
+        after them. Pairs may follow for `pairs_s`. Raises KeyboardInterrupt, and GpuLostError.
         """
         self.lab.reasons += distrust.distrust_image(self.lab.machine.environment.image)
         processes = {p.workload.id: p.workload.protocol.processes for p in self._progress}
-        self.lab.listener.planned(processes)
+        self.lab.listener.planned(processes, pairs_s)
         self._ask_canaries("before")
         begun_s = self._asked_s
         index = 0

@@ -116,13 +116,15 @@ class Forecast:
     """What a budget allows, by how long launches took: about so many pairs.
 
     ``answerable`` of ``suspects`` workloads get the pairs that an alarm needs; all of them would
-    need ``enough_s`` seconds. ``suspects`` counts workloads.
+    need ``enough_s`` seconds, and all pairs that there can be ``most_s``, within the budget.
+    ``suspects`` counts workloads.
     """
 
     pairs: int
     answerable: int
     suspects: int
     enough_s: float
+    most_s: float
 
 
 def forecast(
@@ -157,4 +159,5 @@ def forecast(
             (warm_ups[name] + 2 * PAIRS_FOR_ALARM) * launch_s
             for name, launch_s in launches_s.items()
         ),
+        most_s=budget_s - max(left_s, 0.0),
     )

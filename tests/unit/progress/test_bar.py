@@ -6,12 +6,14 @@ import pytest
 from rich.console import Console
 from rich.progress import Progress
 
+from ci_perf.model.comparison import Verdict
 from ci_perf.progress.bar import Meter, TerminalListener
 from ci_perf.session import Forecast
 from tests.clocks import Clock
+from tests.comparisons import a_change
 from tests.runs import a_failed
 
-FORECAST = Forecast(pairs=4, answerable=1, suspects=1, enough_s=100.0)
+FORECAST = Forecast(pairs=4, answerable=1, suspects=1, enough_s=100.0, most_s=100.0)
 
 
 class Screen:
@@ -83,9 +85,23 @@ def test_pairs_are_counted_in_seconds_of_the_budget_also_within_one(screen):
     screen.listener.pair_started("a", 1, 1)
     screen.clock.now += 90
 
-    assert screen.description == "a pair 1, 1 metric undecided"
+    assert screen.description == "a pair 1, 1 workload undecided"
     assert screen.shown == ("1 min 30 s of the budget of 6 min", "at most 4 min 30 s left")
     assert screen.meter.share() == 0.25
+
+
+def test_what_pairs_showed_stays_beside_the_next_and_shortens_the_time_left(screen):
+    screen.listener.interleaving(["a"], 360.0, FORECAST)
+    screen.listener.pair_started("a", 4, 1)
+    screen.clock.now += 60
+    change = a_change("a", Verdict.INCONCLUSIVE, ratio=1.14, limit=0.05)
+    screen.listener.pair_finished("a", change, 30.0)
+    screen.listener.pair_started("a", 5, 1)
+
+    assert screen.description == (
+        "a pair 5, 1 workload undecided; a pair 4, so far +14.0 % [+13.0, +15.0], decides at 5 %"
+    )
+    assert screen.shown == ("1 min of the budget of 6 min", "at most 30 s left")
 
 
 def test_a_pair_that_outlasts_the_budget_is_said_to_be_the_last(screen):

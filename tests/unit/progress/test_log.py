@@ -1,8 +1,11 @@
+import threading
+
 import msgspec
 import pytest
 
 from ci_perf.cli import console
-from ci_perf.model.comparison import Verdict
+from ci_perf.model import metrics
+from ci_perf.model.comparison import Interval, Verdict
 from ci_perf.model.process import Exhausted
 from ci_perf.progress import PlainListener, sentences
 from ci_perf.session import Forecast
@@ -105,16 +108,68 @@ def test_who_waits_for_a_lock_says_whose_it_is_how_long_and_how_not_to_wait(cloc
     ]
 
 
-def test_a_log_says_how_much_of_which_budget_is_spent(clock, said):
-    listener = PlainListener(console.say, clock)
-    listener.interleaving(["a"], 360.0, Forecast(pairs=4, answerable=1, suspects=1, enough_s=1.0))
-    listener.pair_started("a", 1, 1)
-    clock.now += 125
-    listener.pair_finished("a", 125.0)
+def test_the_time_that_pairs_may_take_is_told_before_anything_runs(said):
+    PlainListener(console.say).planned({"a": 2}, 1200.0)
 
-    assert said()[-1] == (
-        "a: pair 1 done, 1 metric undecided, 2 min 5 s of the budget of 6 min spent"
-    )
+    assert said() == [
+        "measuring 1 workload in 2 processes, then pairs with the base for at most 20 min"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("row", "most_s", "last"),
+    [
+        (
+            {"ratio": 1.14, "interval": Interval(low=1.03, high=1.25), "limit": 0.05},
+            179.2,
+            "a: pair 4, so far +14.0 % [+3.0, +25.0], decides at 5 %, at most 3 min more",
+        ),
+        (
+            {"verdict": Verdict.REGRESSED, "ratio": 1.14, "limit": 0.05},
+            0.0,
+            "a: pair 4 decides: +14.0 % [+13.0, +15.0], regressed",
+        ),
+        (
+            {"metric": metrics.HOST_RSS_PEAK, "base": 2.0**30, "ratio": 1.14, "limit": 0.05},
+            0.0,
+            "a: pair 4, so far peak host memory +14.0 % [+13.0, +15.0], decides at 5 %",
+        ),
+        (None, 60.0, "a: pair 4, at most 1 min more"),
+    ],
+)
+def test_a_pair_says_what_it_showed_what_decides_and_the_time_left(clock, said, row, most_s, last):
+    listener = PlainListener(console.say, clock)
+    listener.pair_started("a", 4, 1)
+    clock.now += 25
+    change = row and a_change("a", **{"verdict": Verdict.INCONCLUSIVE, **row})
+    listener.pair_finished("a", change, most_s)
+    listener.pair_finished("a", change, most_s)
+
+    assert said() == [last]
+
+
+def test_a_long_launch_is_said_to_run_each_half_minute(clock, said):
+    listener = PlainListener(console.say, clock)
+    listener.pair_started("a", 2, 1)
+    for _ in range(65):
+        clock.now += 1
+        listener.break_silence()
+    listener.pair_finished("a", None, 0.0)
+    clock.now += 100
+    listener.break_silence()
+
+    assert said() == ["a: pair 2 runs, for 29 s so far", "a: pair 2 runs, for 58 s so far"]
+
+
+def test_a_log_speaks_by_itself_while_a_session_lasts():
+    real, spoken = Clock(), threading.Event()
+    listener = PlainListener(lambda _text: spoken.set(), real)
+    listener.began()
+    listener.started("a", 1, 1)
+    real.now += 60
+
+    assert spoken.wait(60)
+    listener.ended()
 
 
 NEXT = "next: --budget {}m, which is enough for all"
@@ -126,29 +181,29 @@ OF_EACH = f"{PROVEN} of each"
     ("forecast", "said_last"),
     [
         (
-            Forecast(pairs=9, answerable=3, suspects=3, enough_s=100.0),
+            Forecast(pairs=9, answerable=3, suspects=3, enough_s=100.0, most_s=120.0),
             f"the budget allows about 9 pairs for 3 workloads; {OF_EACH}",
         ),
         (
-            Forecast(pairs=36, answerable=2, suspects=2, enough_s=100.0),
+            Forecast(pairs=36, answerable=2, suspects=2, enough_s=100.0, most_s=120.0),
             f"the budget allows as many pairs as there can be, 36 for 2 workloads; {OF_EACH}",
         ),
         (
-            Forecast(pairs=1, answerable=0, suspects=2, enough_s=301.0),
+            Forecast(pairs=1, answerable=0, suspects=2, enough_s=301.0, most_s=120.0),
             (
                 f"the budget allows about 1 pair, too few to decide any of 2 workloads: {OF_EACH}; "
                 f"{NEXT.format(6)}"
             ),
         ),
         (
-            Forecast(pairs=0, answerable=0, suspects=1, enough_s=600.0),
+            Forecast(pairs=0, answerable=0, suspects=1, enough_s=600.0, most_s=120.0),
             (
                 f"the budget allows no pair, too few to decide 1 workload: {PROVEN}; "
                 f"{NEXT.format(10)}"
             ),
         ),
         (
-            Forecast(pairs=7, answerable=1, suspects=2, enough_s=121.0),
+            Forecast(pairs=7, answerable=1, suspects=2, enough_s=121.0, most_s=120.0),
             (
                 "the budget allows about 7 pairs, enough for 1 of 2 workloads, the worst "
                 f"first: {OF_EACH}; {NEXT.format(3)}"

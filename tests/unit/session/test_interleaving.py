@@ -8,13 +8,15 @@ import pytest
 from ci_perf.judging.earlier_checks import Before, Offered
 from ci_perf.judging.policy import LOOKS
 from ci_perf.measuring import distrust
+from ci_perf.model import metrics
+from ci_perf.model.comparison import Verdict
 from ci_perf.model.run import Checks
 from ci_perf.model.suite import Protocol
 from ci_perf.model.validity import Reason, Status
 from ci_perf.session import schedule
 from tests import repositories
 from tests.clocks import Clock
-from tests.comparisons import a_comparison
+from tests.comparisons import a_change, a_comparison
 from tests.sessions import (
     BOOM,
     SOURCE,
@@ -34,14 +36,15 @@ def interleaved(measure_against, tmp_path):
     names = ("a", "b")
     plan = a_plan_at(tmp_path / "head", *names)
 
-    def measure(launcher, wanted, *, budget_s=1000.0, before=None, **more):
+    def measure(launcher, wanted, *, budget_s=1000.0, before=None, verdict=None, **more):
         def undecided(run):
             done = {paired.workload: len(paired.pairs) for paired in run.paired}
             measured = {row.workload for row in run.measured}
             left = {n: wanted[n] - done.get(n, 0) for n in names if n in measured}
             return {name: float(pairs) for name, pairs in left.items() if pairs > 0}, 7
 
-        how = {"budget_s": budget_s, "judge": Suspects(undecided), "before": before or Before()}
+        judge = Suspects(undecided, verdict=verdict)
+        how = {"budget_s": budget_s, "judge": judge, "before": before or Before()}
         return measure_against(launcher, plan, how=how, notes=("a note",), **more)
 
     return measure
@@ -206,6 +209,40 @@ def test_before_the_first_pair_it_is_told_how_many_the_budget_allows(interleaved
         100.0,
         schedule.forecast({"a": 10.0, "b": 5.0}, 100.0, {"a": 0, "b": 0}),
     )
+
+
+def test_each_pair_is_told_with_its_worst_row_and_the_time_that_is_left(interleaved):
+    listener, clock = Recorder(), Clock()
+
+    class Slow(Launches):
+        def launch(self, task, interrupted=None):
+            clock.now += 10.0
+            return super().launch(task, interrupted)
+
+    faster, slower = (
+        a_change("a", verdict, metric=metric, ratio=ratio, pairs=2)
+        for verdict, metric, ratio in (
+            (Verdict.IMPROVED, metrics.HOST_RSS_PEAK, 0.5),
+            (Verdict.INCONCLUSIVE, metrics.STEP_TIME, 1.1),
+        )
+    )
+    others = (
+        a_change("b", Verdict.REGRESSED, ratio=2.0, gate=False, pairs=2),
+        a_change("a", Verdict.LIKELY_SLOWER, ratio=2.0, pairs=0),
+    )
+    verdict = a_comparison(faster, slower, *others)
+    counts = {"a": 2, "b": 1}
+    interleaved(
+        Slow(),
+        counts,
+        budget_s=50.0,
+        listener=listener,
+        clock=clock,
+        verdict=verdict,
+    )
+
+    told = [said[1:] for said in listener.heard if said[0] == "pair_finished"]
+    assert told == [("a", slower, 30.0), ("a", slower, 10.0), ("b", None, 0.0)]
 
 
 def test_the_run_says_how_base_and_head_took_turns(interleaved):

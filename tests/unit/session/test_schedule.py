@@ -81,6 +81,11 @@ def test_a_forecast_is_what_launches_of_ten_seconds_leave_room_for(budget_s, pai
     assert (found.pairs, found.answerable, found.suspects) == (pairs, answerable, 2)
 
 
+@pytest.mark.parametrize(("budget_s", "most_s"), [(100.0, 100.0), (1e6, 20.0 * MOST_PAIRS + 10)])
+def test_pairs_take_at_most_the_budget_and_what_there_can_be(budget_s, most_s):
+    assert schedule.forecast({"a": 10.0}, budget_s, {"a": 1}).most_s == most_s
+
+
 def test_what_would_be_enough_is_enough_and_no_more():
     launches_s = {"a": 3.0, "b": 10.0, "c": 0.5}
     warm_ups = {"a": 1, "b": 0, "c": 1}
