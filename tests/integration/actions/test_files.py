@@ -203,12 +203,15 @@ def test_owners_review_every_file_that_a_token_trusts():
 
 
 def test_only_the_job_that_uploads_a_release_has_an_identity():
+    """And runs no script; the job that may write to the repository uses nothing that was built."""
     jobs = load(OURS / "release.yml")["jobs"]
 
     assert jobs["build"]["permissions"] == {"contents": "read"}
     assert jobs["publish"]["permissions"] == {"id-token": "write", "attestations": "write"}
     assert not [step for step in jobs["publish"]["steps"] if "run" in step]
-    assert [step["run"] for step in jobs["build"]["steps"] if "run" in step][:2] == [
+    assert jobs["announce"]["permissions"] == {"contents": "write"}
+    assert not [step for step in jobs["announce"]["steps"] if "checkout@" in step.get("uses", "")]
+    assert [step["run"] for step in jobs["build"]["steps"] if "run" in step][1:3] == [
         "make test-all",
         "make dist",
     ]
