@@ -9,6 +9,7 @@ import pytest
 
 from ci_perf.baselines import layout
 from ci_perf.errors import ExitCode
+from ci_perf.judging.policy import EARLY_PAIRS
 from tests import repositories
 from tests.processes import is_measuring, wait_until
 from tests.projects import FAST, NAP, NAP_SETTINGS, SLOW, Project
@@ -60,7 +61,7 @@ def test_a_slower_product_is_proven_to_be_slower(slower):
 
     assert done.code == ExitCode.REGRESSED, done.err
     assert (rows["nap"]["verdict"], rows["nap"]["code"]) == ("regressed", "beyond_limit")
-    assert rows["nap"]["pairs"] >= 4
+    assert rows["nap"]["pairs"] >= EARLY_PAIRS
     assert rows["nap"]["ratio"] > 2
     assert rows["nap"]["explanation"]["pairs"]
     assert len(repository.worktrees()) == 1
