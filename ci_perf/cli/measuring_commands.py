@@ -100,6 +100,7 @@ def add_sources(command: Any) -> Any:  # noqa: ANN401  what click decorates
 @options.fail_on(default=None)
 @options.run_output(default="run.json")
 @options.report
+@options.report_format
 @click.option(
     "--comparison",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -112,6 +113,7 @@ def check_command(
     measuring: dict[str, Any],
     output: Path,
     report: Path | None,
+    format: str | None,  # noqa: A002  the name of the option
     comparison: Path | None,
     **asked: Any,  # noqa: ANN401  the keywords of `ci_perf.check`, and one for each source
 ) -> int:
@@ -141,7 +143,7 @@ def check_command(
         notify=console.say,
         listener=measure_options.open_listener(),
     )
-    reports.emit_comparison(checked.comparison, None, report)
+    reports.emit_comparison(checked.comparison, format, report)
     if comparison is not None:
         files.write(comparison, checked.comparison)
     if checked.trouble is not None:

@@ -43,7 +43,7 @@ report = click.option(
     "--report",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Write the report to this file, as Markdown, instead of stdout.",
+    help="Write the report to this file instead of stdout.",
 )
 report_format = click.option(
     "--format",

@@ -34,13 +34,18 @@ from ci_perf.system import files
     show_default=True,
     help="The runner of the workflows: with a GPU, or with only a CPU.",
 )
-def init_command(directory: Path, action: str | None, device: str) -> None:
+@click.option(
+    "--agents",
+    is_flag=True,
+    help="Also write .agents/skills/ci-perf/SKILL.md, which tells coding agents how to measure.",
+)
+def init_command(directory: Path, action: str | None, device: str, *, agents: bool) -> None:
     """Write a suite and two workflows into this repository.
 
     The suite has your benchmarks of pytest, train.py and asv, else an example. Existing files are
     named and stay as they are.
     """
-    first = first_files.write(directory, action=action, device=device)
+    first = first_files.write(directory, action=action, device=device, has_agents=agents)
     console.emit(
         suite_text.describe_written(map(str, first.written), map(str, first.kept)), output=None
     )

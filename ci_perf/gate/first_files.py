@@ -20,6 +20,8 @@ SUITE, EXAMPLE, IGNORED = (
 )
 # Each of these is a file of examples/workflows/, too.
 WORKFLOWS = (Path(".github/workflows/perf.yml"), Path(".github/workflows/perf-baseline.yml"))
+# How a coding agent asks for a measurement, in the form that agents look for.
+SKILL = Path(".agents/skills/ci-perf/SKILL.md")
 # What commands leave in the root of a repository.
 RESULTS = ("/run.json", "/report.md", "/comparison.json", "/calibration-run.json")
 _ACTION = re.compile(r"([A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+)@([0-9a-f]{40})")
@@ -61,12 +63,15 @@ class FirstFiles:
     kept: tuple[Path, ...]
 
 
-def write(directory: Path, *, action: str | None, device: str) -> FirstFiles:
+def write(
+    directory: Path, *, action: str | None, device: str, has_agents: bool = False
+) -> FirstFiles:
     """Write the files that `directory` lacks, for runners with a GPU ("cuda") or without ("cpu").
 
     The suite is of the tests and commands that `directory` has, else of an example.
     `action` is the repository and the commit from which the workflows take ci_perf; without it no
-    workflow is written. Raises UsageError, InvalidFileError and CannotWriteError.
+    workflow is written. `has_agents` adds a skill file for coding agents. Raises UsageError,
+    InvalidFileError and CannotWriteError.
     """
     used = _ACTION.fullmatch(action or "")
     if action is not None and used is None:
@@ -94,6 +99,8 @@ def write(directory: Path, *, action: str | None, device: str) -> FirstFiles:
         if len(needed) == 1 and needed[0].startswith("--"):
             install = f"      install: {needed[0]}\n"
         texts[path] = _INSTALL.sub(install.replace("\\", r"\\"), text)
+    if has_agents:
+        texts[SKILL] = (templates / "skill.md").read_text(encoding="utf-8")
     # A link that leads nowhere is kept, too.
     places = {path: directory / path for path in texts}
     kept = [path for path, place in places.items() if place.exists() or place.is_symlink()]

@@ -1,16 +1,19 @@
 """`ci-perf init` gives a repository its first workload and workflows, and breaks nothing."""
 
+import json
 import re
 import subprocess
 import tomllib
 from pathlib import Path
 
+import msgspec
 import pytest
 from ruamel.yaml import YAML
 
 from ci_perf import suite
-from ci_perf.gate.first_files import EXAMPLE, IGNORED, RESULTS, SUITE, WORKFLOWS
+from ci_perf.gate.first_files import EXAMPLE, IGNORED, RESULTS, SKILL, SUITE, WORKFLOWS
 from ci_perf.model import codec
+from ci_perf.model.comparison import Comparison
 from ci_perf.model.run import Run
 from tests.processes import run_python
 from tests.projects import Project
@@ -50,6 +53,33 @@ def test_a_repository_gets_few_lines_in_which_nothing_is_left_to_replace(reposit
         uses = f"uses: {name}/.github/workflows/{called}.yml@{commit}\n"
         assert uses in (repository / path).read_text()
     assert inputs(repository)["install"] == "--requirement=requirements.txt"
+
+
+def test_a_skill_tells_agents_commands_and_keys_that_there_are(repository):
+    assert not ci_perf(repository, "init").out.count(str(SKILL))
+    done = ci_perf(repository, "init", "--agents")
+
+    assert f"wrote  {SKILL}" in done.out.splitlines()
+    skill = (repository / SKILL).read_text()
+    assert skill.startswith("---\nname: ci-perf\ndescription: ")
+    assert skill.count("\n") <= 80
+    (name,) = re.findall(r"^ci-perf (check .*) > comparison.json$", skill, re.MULTILINE)
+    asked = name.replace("NAME --against main", "example --device cpu --wait 0s").split()
+    checked = ci_perf(repository, *asked)
+    comparison = msgspec.json.decode(checked.out, type=Comparison)
+    assert (checked.code, comparison.exit_code) == (3, 3), checked.err
+    explained = ci_perf(
+        repository, "explain", "example", "--device", "cpu", "--wait", "0s", "--format", "json"
+    )
+    assert [each["workload"] for each in json.loads(explained.out)["workloads"]] == ["example"]
+    schemas = "".join(
+        (ROOT / f"docs/schema/{kind}.schema.json").read_text()
+        for kind in ("comparison", "explanation")
+    )
+    keys = {"rows", "verdict", "ratio", "interval", "limit", "gate", "code", "note", "validity"}
+    for key in keys | {"causes", "place", "line", "delta_s", "evidence", "explanation"}:
+        assert f"`{key}" in skill
+        assert f'"{key}": {{' in schemas
 
 
 def test_the_steps_are_those_of_the_readme_in_their_order(repository):

@@ -11,6 +11,7 @@ FEATURE = Feature(
         )
     },
     functions={"explain": "ci_perf.features.explain.explain:explain"},
+    documents={"explanation": "ci_perf.features.explain.answer:ExplainedWorkloads"},
     after_pairs="ci_perf.features.explain.session:Explaining",
     profiler="ci_perf.features.explain.worker:profile",
     after_judging="ci_perf.features.explain.causes:explain_comparison",
