@@ -161,7 +161,7 @@ def typed(document):
     fenced = blocks(document.relative_to(ROOT), "console")
     inline = re.findall(r"`(ci-perf [^`\n]+)`", unfenced(document))
     for line in [*"\n".join(fenced).splitlines(), *inline]:
-        if found := re.search(r"\bci-perf\b.*", line):
+        if found := re.search(r"\bci-perf .*", line):
             words = shlex.split(found[0], comments=True)
             end = next((i for i, word in enumerate(words) if word in {"&&", "|", ">"}), None)
             yield words[1:end]
