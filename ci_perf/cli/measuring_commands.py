@@ -100,7 +100,12 @@ def add_sources(command: Any) -> Any:  # noqa: ANN401  what click decorates
 @options.fail_on(default=None)
 @options.run_output(default="run.json")
 @options.report
-@options.report_format
+@click.option(
+    "--format",
+    type=click.Choice(list(reports.COMPARISON_FORMS)),
+    hidden=True,
+    help="The form of the report, such as json.",
+)
 @click.option(
     "--comparison",
     type=click.Path(dir_okay=False, path_type=Path),

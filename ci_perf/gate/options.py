@@ -114,7 +114,7 @@ class MeasureOptions(RepositoryFolders):
     fail_fast: bool = option(
         False,  # noqa: FBT003  a default
         "--fail-fast",
-        "End at the first proven loss. The report names what has no answer. Only with --against.",
+        "End at the first proven slowdown. The report names what lacks an answer. For --against.",
         is_flag=True,
     )
     explain_s: float = option(

@@ -39,7 +39,7 @@ def test_help_shows_few_commands_in_groups_and_check_few_options(project):
         r"^  (?:-\w, )?(--[\w-]+)", project.run("check", "--help").out, re.MULTILINE
     )
     assert "--help" in options
-    assert len(options) <= 22
+    assert len(options) <= 23
 
 
 @pytest.mark.parametrize("name", COMMANDS)
