@@ -8,8 +8,10 @@ import pytest
 
 from ci_perf import hooks
 from ci_perf.cli.suite_commands import render_schema
+from ci_perf.features.explain.answer import ExplainedWorkload, ExplainedWorkloads
 from ci_perf.features.history.backfilled import Backfill, BackfilledCommit
 from ci_perf.model import codec
+from ci_perf.model.explanation import Explanation
 from tests.features.bisect.bisections import a_bisected, a_bisection
 from tests.features.fleet.work_plans import a_work_plan
 from tests.features.history.branch_histories import (
@@ -20,6 +22,7 @@ from tests.features.history.branch_histories import (
     skipped,
 )
 from tests.runs import a_run
+from tests.step_profiles import a_cause
 
 PUBLISHED = Path(__file__).parents[2] / "docs/schema"
 
@@ -36,6 +39,13 @@ def documents():
             commits=(BackfilledCommit(commit=a_bisected(1).commit, outcome="measured"),),
         ),
         "bisection": a_bisection(),
+        "explanation": ExplainedWorkloads(
+            suite="smoke",
+            workloads=(
+                ExplainedWorkload(workload="a", explanation=Explanation(causes=(a_cause(),))),
+                ExplainedWorkload(workload="b", trouble="out of memory"),
+            ),
+        ),
         "plan": a_work_plan(),
     }
 
