@@ -68,7 +68,7 @@ class PlainListener(SpeakingListener):
     def planned(self, processes: Mapping[str, int], pairs_s: float = 0.0) -> None:
         """See Listener."""
         self._due = dict(processes)
-        self._workloads = len(processes)
+        self._workloads, self._running = len(processes), ""
         self._round_began = self._clock()
         self._eta.expect(processes)
         workloads = render_count(len(processes), "workload")
@@ -139,8 +139,9 @@ class PlainListener(SpeakingListener):
         self._speak(text)
 
     def _show(self, text: str) -> None:
-        self._say(text)
-        self._begin(text)
+        if text != self._running:
+            self._say(text)
+            self._begin(text)
 
     def _counted(self) -> str:
         return f"[{self._workloads - len(self._due)}/{self._workloads}]"

@@ -6,7 +6,7 @@ import time
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 
-from ci_perf.judging.policy import MOST_PAIRS
+from ci_perf.judging.policy import EARLY_PAIRS, MOST_PAIRS
 from ci_perf.model.comparison import Change, Comparison, Verdict
 from ci_perf.model.run import Failed
 from ci_perf.report import cells, escape, phrases, units
@@ -173,7 +173,10 @@ def _affordable(forecast: Forecast) -> str:
         pairs = f"as many pairs as there can be, {forecast.pairs}"
     allowed = f"the budget allows {pairs}"
     each = " of each" * (forecast.suspects > 1)
-    needed = f"proving a regression takes at least {PAIRS_FOR_ALARM} pairs{each}"
+    needed = (
+        f"proving a regression takes at least {PAIRS_FOR_ALARM} pairs{each}, an obvious one "
+        f"{EARLY_PAIRS}"
+    )
     if forecast.answerable == forecast.suspects:
         return f"{allowed} for {workloads}; {needed}"
     enough = (

@@ -93,7 +93,7 @@ class Interleaving:
         self._random = random.Random(seed)  # noqa: S311  the order of launches, no secret
         self._bases = {workload.id: _Base(workload) for workload in runner.plan.workloads}
         self._suspects = 0
-        self._is_proven = False
+        self._is_proven = self._has_new_pair = False
         self._incomparable = _incomparable(against.checkout, runner.plan)
         # The suspects, worst first, and those still undecided, each with the pairs it may need.
         self._expected: dict[str, float] = {}
@@ -151,7 +151,7 @@ class Interleaving:
         self._run = run
         self._undecided, _ = self._against.judge.undecided(run)
         self._find_proven(run)
-        if self._bases[workload].pairs and self._bases[workload].failure is None:
+        if self._has_new_pair:
             row = self._find_worst(run, workload)
             self._lab.listener.pair_finished(workload, row, self._most_s())
 
@@ -237,7 +237,8 @@ class Interleaving:
     def launch(self, name: str) -> None:
         """Launch the next pair of a workload, or what has to come before it."""
         base = self._bases[name]
-        self._lab.listener.pair_started(name, len(base.pairs) + 1, len(self._left()))
+        before = len(base.pairs)
+        self._lab.listener.pair_started(name, before + 1, len(self._left()))
         if not base.is_begun:
             self._begin(base)
         if self._warm_ups(name):
@@ -247,6 +248,7 @@ class Interleaving:
         self._spent_s = self._lab.clock() - self._start
         if base.failure is not None:
             self._lab.listener.base_failed(name, base.failure.reason)
+        self._has_new_pair = len(base.pairs) > before  # one that does not count is launched again
 
     def _begin(self, base: _Base) -> None:
         """Draw which side comes first, and have each run its own workload file.

@@ -77,6 +77,6 @@ def test_a_job_without_a_repository_is_refused(name):
 
 @pytest.mark.parametrize("url", ["https://github.example/api/v3", ""])
 def test_a_job_speaks_to_the_server_that_runs_it(url):
-    found = Access.from_job({"GITHUB_REPOSITORY": "octo/model", "GITHUB_API_URL": url})
+    access = Access.from_job({"GITHUB_REPOSITORY": "octo/model", "GITHUB_API_URL": url})
 
-    assert found.api_url == (url or "https://api.github.com")
+    assert access.api_url == (url or "https://api.github.com")

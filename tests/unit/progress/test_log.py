@@ -161,6 +161,15 @@ def test_a_long_launch_is_said_to_run_each_half_minute(clock, said):
     assert said() == ["a: pair 2 runs, for 29 s so far", "a: pair 2 runs, for 58 s so far"]
 
 
+def test_what_is_done_several_times_in_a_row_is_said_once(clock, said):
+    listener = PlainListener(console.say, clock)
+    for _ in range(3):
+        listener.profiling("a")
+    listener.profiling("b")
+
+    assert said() == ["a: profiling a step", "b: profiling a step"]
+
+
 def test_a_log_speaks_by_itself_while_a_session_lasts():
     real, spoken = Clock(), threading.Event()
     listener = PlainListener(lambda _text: spoken.set(), real)
@@ -173,8 +182,8 @@ def test_a_log_speaks_by_itself_while_a_session_lasts():
 
 
 NEXT = "next: --budget {}m, which is enough for all"
-PROVEN = f"proving a regression takes at least {PAIRS_FOR_ALARM} pairs"
-OF_EACH = f"{PROVEN} of each"
+PROVEN = f"proving a regression takes at least {PAIRS_FOR_ALARM} pairs, an obvious one 3"
+OF_EACH = PROVEN.replace("pairs,", "pairs of each,")
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from tests.sessions import BOOM, Launches, Suspects, a_plan_at, a_result, some_checks
+from tests.sessions import BOOM, Launches, Recorder, Suspects, a_plan_at, a_result, some_checks
 
 TORCH, OTHER = "import torch\n", "import numpy\n"
 
@@ -16,7 +16,9 @@ def forked(_side, task):
 def pairs(measure_against, tmp_path):
     """Launch so many pairs of "a" and "b"; return of each workload which of them were forked."""
 
-    def measure(wanted, *, answers=forked, heads=(TORCH, TORCH), open_starts=(), **more):
+    def measure(
+        wanted, *, answers=forked, heads=(TORCH, TORCH), open_starts=(), listener=None, **more
+    ):
         for side in ("base", "head"):
             for name, text in zip("ab", heads, strict=True):
                 (tmp_path / side / "workloads" / f"{name}.py").write_text(text)
@@ -34,7 +36,13 @@ def pairs(measure_against, tmp_path):
         judge = Suspects(undecided, open_starts=find_open)
         how = {"budget_s": 1000.0, "judge": judge}
         plan = a_plan_at(tmp_path / "head", *"ab")
-        run = measure_against(Launches(answers, **more), plan, how=how, checks=some_checks())
+        run = measure_against(
+            Launches(answers, **more),
+            plan,
+            how=how,
+            checks=some_checks(),
+            listener=listener,
+        )
         return {paired.workload: [pair.forked for pair in paired.pairs] for paired in run.paired}
 
     return measure
@@ -79,6 +87,19 @@ def test_a_workload_that_cannot_be_forked_is_not_asked_again(pairs):
 
     assert pairs({"a": 2, "b": 2}, answers=answers) == {"a": [False] * 2, "b": [False] * 2}
     assert len(asked) == len(set(asked)) == 2
+
+
+def test_a_pair_that_counts_for_nothing_is_not_told(pairs):
+    listener = Recorder()
+
+    def answers(side, task):
+        is_forked = bool(task.libraries) and side == "base"
+        return msgspec.structs.replace(a_result(task.index), forked=is_forked)
+
+    pairs({"a": 2, "b": 2}, answers=answers, open_starts=[("a", 1), ("b", 1)], listener=listener)
+
+    told = [said[1] for said in listener.heard if said[0] == "pair_finished"]
+    assert sorted(told) == ["a", "a", "b", "b"]
 
 
 @pytest.mark.parametrize("side", ["base", "head"])
