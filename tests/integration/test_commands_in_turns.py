@@ -3,7 +3,6 @@
 import json
 import os
 import shlex
-import signal
 import sys
 from itertools import pairwise
 
@@ -15,7 +14,7 @@ from ci_perf.measuring import command
 from ci_perf.model.suite import Protocol
 from ci_perf.model.task import CommandTurn
 from tests.launches import a_task, failure_of, result_of
-from tests.processes import is_alive, wait_until
+from tests.processes import is_alive, kill_while, wait_until
 
 # Prints how long each step took, and notes when, by the clock of the host.
 PROGRAM = """
@@ -219,16 +218,7 @@ def test_copies_end_with_their_parent(side, tmp_path, use_tempdir):
     use_tempdir(tmp_path)  # nobody is left to clean up
     tasks = [side(name, steps=2000) for name in ("one", "other")]
     notes = [tmp_path / name / "pid" for name in ("one", "other")]
-    parent = os.fork()
-    if parent == 0:
-        try:
-            LocalLauncher(tmp_path).launch_pair(*tasks)
-        finally:
-            os._exit(0)
-    wait_until(lambda: all(note.exists() and note.read_text() for note in notes))
-
-    os.kill(parent, signal.SIGKILL)
-    os.waitpid(parent, 0)
+    kill_while(lambda: LocalLauncher(tmp_path).launch_pair(*tasks), notes)
 
     for note in notes:
         wait_until(lambda note=note: not is_alive(int(note.read_text())))

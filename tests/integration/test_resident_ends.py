@@ -9,7 +9,7 @@ import pytest
 from ci_perf.launch import never
 from ci_perf.launch.local import LocalLauncher
 from tests.launches import BUILD, GOOD, HEAD, PASS
-from tests.processes import is_alive, wait_until
+from tests.processes import is_alive, kill_while, wait_until
 
 
 @pytest.mark.parametrize(("is_first", "is_noted"), [(True, False), (False, True)])
@@ -50,16 +50,7 @@ def test_processes_that_wait_for_their_turn_end_with_their_parent(task, tmp_path
         task("one", HEAD + sources[0] + hang + BUILD),
         task("other", HEAD + sources[1] + PASS + BUILD),
     ]
-    parent = os.fork()
-    if parent == 0:
-        try:
-            LocalLauncher(tmp_path).launch_pair(*tasks)
-        finally:
-            os._exit(0)
-    wait_until(lambda: all(note.exists() and note.read_text() for note in notes))
-
-    os.kill(parent, signal.SIGKILL)
-    os.waitpid(parent, 0)
+    kill_while(lambda: LocalLauncher(tmp_path).launch_pair(*tasks), notes)
 
     for note in notes:
         wait_until(lambda note=note: not is_alive(int(note.read_text())))
