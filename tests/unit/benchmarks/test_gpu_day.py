@@ -1,73 +1,86 @@
 """What fails a day with a GPU, and what its page says."""
 
+import json
+from pathlib import Path
+
 import pytest
 
 from benchmarks import gpu_day
 
+DOCUMENT = Path(__file__).parents[3] / "docs/gpu-day.md"
+
 
 def results(**parts):
-    return {"date": "2026-01-01", "machine": {"gpu": "one"}, "parts": parts}
+    return {"date": "2026-01-01", "machine": {"device": "cuda", "gpu": "one"}, "parts": parts}
 
 
-def check(*rows):
-    return {
-        "launches": 12,
-        "wall_s": 60.0,
-        "budget_s": 30.0,
-        "validity": [],
-        "seconds_of_part": 61,
-        "mean_phases": {"import_s": 4.0},
-        "rows": [
-            {"workload": workload, "metric": metric, "verdict": verdict, "code": "spread"}
-            for workload, metric, verdict in rows
-        ],
-    }
+def check(planted, *verdicts):
+    rows = [{"workload": "w", "metric": "step_time_s", "verdict": each} for each in verdicts]
+    rows.append({"workload": "w", "metric": "first_step_s", "verdict": "regressed"})
+    new = {"workload": "w", "metric": "", "verdict": "new"}
+    return {"rows": [*rows, new], "planted": planted}
 
 
 @pytest.mark.parametrize(
-    ("part", "workload", "verdict", "problem"),
+    ("part", "problem"),
     [
-        ("planted", "planted.extra=sleep.percent=2", "unchanged", "slower, and called unchanged"),
-        ("planted", "planted.extra=sleep.percent=1", "unchanged", ""),
-        ("planted", "planted.extra=sleep.percent=5", "regressed", ""),
-        ("planted", "planted.extra=nothing", "likely_slower", "unchanged, and called slower"),
-        ("planted", "planted.extra=wait", "regressed", ""),
-        ("same", "matmul", "regressed", "unchanged, and called slower"),
-        ("same", "matmul", "inconclusive", ""),
+        (check(2, "unchanged"), ""),
+        (check(3, "unchanged"), "slower, and called unchanged"),
+        (check(5, "regressed"), ""),
+        (check(0, "likely_slower"), "unchanged, and called slower"),
+        (check(0, "inconclusive"), ""),
+        (check(None, "regressed"), ""),
+        ({"verdicts": ["unchanged", "regressed"], "planted": 0}, "unchanged, and called slower"),
+        ({"digests": [["a"], ["a"], ["b"]]}, ""),
+        ({"digests": [["a"], ["a"], ["a"]]}, "expected digests that an edit alone changes"),
+        ({"digests": [["a"], ["c"], ["b"]]}, "expected digests that an edit alone changes"),
+        ({"digests": [[], [], []]}, "expected digests that an edit alone changes"),
+        ({"problem": "it broke"}, "it broke"),
+        ({"rows": [], "failed": ["w: no memory"]}, "w: no memory"),
+        ({"exit_code": 3, "deep": []}, "a check of the machine failed"),
+        ({"not_yet": "one card"}, ""),
     ],
 )
-def test_a_wrong_answer_fails_the_day(part, workload, verdict, problem):
-    day = results(**{part: check((workload, "step_time_s", verdict))})
+def test_a_wrong_answer_fails_the_day(part, problem):
+    expected = [f"one: {problem}"] if problem else []
 
-    expected = [f"{part}: {workload} is {problem}"] if problem else []
-    assert gpu_day.find_problems(day) == expected
-
-
-def test_failed_tests_and_parts_fail_the_day():
-    failed = {"ran": 2, "skipped": {}, "failures": {"a.py::b": "no"}, "seconds_of_part": 1}
-    day = results(tests=failed, monitor={"problem": "it broke"}, doctor={"exit_code": 3})
-
-    problems = ["monitor: it broke", "doctor --deep failed", "a.py::b failed"]
-    assert gpu_day.find_problems(day) == problems
+    assert gpu_day.find_problems(results(one=part)) == expected
 
 
-def test_the_page_says_what_was_found_and_what_was_not_run():
-    failed = {"ran": 2, "skipped": {}, "failures": {"a::b": "a | b"}, "seconds_of_part": 1}
-    monitor = {"ratios": {"long": [1.01, 1.02, 1.03]}, "cpu_share": 0.03, "readings_per_s": 5}
-    rows = [("matmul", "step_time_s", "regressed"), ("matmul", "first_step_s", "inconclusive")]
-    day = results(tests=failed, monitor={**monitor, "seconds_of_part": 2}, same=check(*rows))
+def test_the_error_of_both_kinds_of_pairs_is_that_of_equal_time():
+    launch = {"differences": [0.0, 0.02], "seconds": 60}
+    resident = {"differences": [0.0, 0.02], "seconds": 240}
 
-    page = gpu_day.page(day)
+    told = gpu_day.tell_pairs({"launch": launch, "resident": resident})
 
-    assert "1 of 2 tests marked `gpu` passed." in page
-    assert r"- failures: `a::b`: a \| b" in page
-    assert "| long | +2.00% | +1.00% to +3.00% |" in page
-    assert "| `matmul` | step_time_s |  |  |  | regressed (spread) |" in page
-    assert "first_step_s" not in page
-    assert "**`planted` was not run**" in page
+    assert "launch pairs +1.01% ± 1.00% (2 in 60 s)" in told
+    assert "resident pairs +1.01% ± 2.00%" in told
 
 
-def test_no_folder_and_no_identity_of_the_machine_stand_on_the_page():
-    cell = gpu_day._cell('File "/home/me/ci_perf/a.py" of GPU-1f-2e at /tmp/x/y.json')
+def test_a_part_without_an_answer_is_tried_again_and_says_not_yet(tmp_path):
+    paths = (tmp_path / "day.json", tmp_path / "day.md")
+    for minutes in (0, 1):
+        assert gpu_day.main(["forks"], "cuda", minutes, *paths) == 0
 
-    assert cell == 'File "a.py" of its UUID at y.json'
+    page = paths[1].read_text()
+    assert "| Forked launches | *not yet*: a launch is forked on a CPU only" in page
+    assert page.count("*not yet*") == len(gpu_day.PARTS)
+    day = json.loads(paths[0].read_text())
+    paths[0].write_text(json.dumps(day | {"machine": {"gpu": "another"}}))
+    with pytest.raises(SystemExit, match="expected results of this machine"):
+        gpu_day.main(["forks"], "cuda", 1, *paths)
+
+
+def test_an_answer_is_kept_and_a_failure_is_told_without_folders_and_identities():
+    said = 'File "/home/me/ci_perf/a.py" of GPU-1f-2e at /tmp/x/y.json'
+    page = gpu_day.page(results(doctor={"told": "all | passed"}, forks={"problem": said}))
+
+    assert r"(`doctor --deep`)? | all \| passed |" in page
+    assert "| Forked launches | failed |" in page
+    assert '- **forks: File "a.py" of its UUID at y.json**' in page
+
+
+def test_the_document_has_a_row_for_each_part():
+    text = DOCUMENT.read_text(encoding="utf-8")
+
+    assert [part.question for part in gpu_day.PARTS.values() if part.question not in text] == []
