@@ -147,7 +147,7 @@ def show(
         _warn(f"not reported: {problem}", is_on_github=is_on_github)
     if problems and require_report:
         return ExitCode.NO_ANSWER
-    return reports.exit_code(published)
+    return reports.worst_code(each.comparison.job_exit_code for each in published)
 
 
 def _warn(text: str, *, is_on_github: bool) -> None:
@@ -170,6 +170,7 @@ def _warn(text: str, *, is_on_github: bool) -> None:
 @options.workflow
 @click.option("--suite", metavar="NAME", help="Refuse a run of any other suite.")
 @options.workloads
+@options.paused_until
 @publish_options
 def rejudge_command(
     *,
@@ -178,6 +179,7 @@ def rejudge_command(
     workflow: str,
     suite: str | None,
     workloads: Path,
+    paused_until: str,
     require_report: bool,
     **options_given: Any,  # noqa: ANN401  the fields of PublishOptions
 ) -> int:
@@ -195,7 +197,11 @@ def rejudge_command(
         console.say("nothing to report: no open pull request has the measured commit at its head")
         return ExitCode.OK
     judged_by = JudgeOptions(
-        baselines=shown.baselines, workloads=workloads, suite=suite, notify=console.say
+        baselines=shown.baselines,
+        workloads=workloads,
+        suite=suite,
+        paused_until=paused_until,
+        notify=console.say,
     )
     judged = rejudge.judge(measured, artifact, judged_by, key=shown.key)
     return show(judged, shown, require_report=require_report, measured=measured)

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
 
 import ci_perf
 from ci_perf import hooks
@@ -98,6 +99,7 @@ def add_sources(command: Any) -> Any:  # noqa: ANN401  what click decorates
     "untracked data. It runs once in each side.",
 )
 @options.fail_on(default=None)
+@options.paused_until
 @options.run_output(default="run.json")
 @options.report
 @click.option(
@@ -120,6 +122,7 @@ def check_command(
     report: Path | None,
     format: str | None,  # noqa: A002  the name of the option
     comparison: Path | None,
+    paused_until: str,
     **asked: Any,  # noqa: ANN401  the keywords of `ci_perf.check`, and one for each source
 ) -> int:
     """Measure, compare with base and baselines, and report: the command for a CI.
@@ -148,12 +151,13 @@ def check_command(
         notify=console.say,
         listener=measure_options.open_listener(),
     )
-    reports.emit_comparison(checked.comparison, format, report)
+    judged = msgspec.structs.replace(checked.comparison, paused_until=paused_until)
+    reports.emit_comparison(judged, format, report)
     if comparison is not None:
-        files.write(comparison, checked.comparison)
+        files.write(comparison, judged)
     if checked.trouble is not None:
         raise checked.trouble
-    return checked.comparison.exit_code
+    return judged.job_exit_code
 
 
 @click.command("list")

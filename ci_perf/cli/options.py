@@ -3,12 +3,13 @@
 import math
 import re
 from collections.abc import Callable, Sequence
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
 
 import click
 
-from ci_perf.cli import reports
+from ci_perf.cli import console, reports
 from ci_perf.model.suite import MOST_THREADS, FailOn
 from ci_perf.report.accept_help import USUAL_ARTIFACT
 
@@ -16,6 +17,9 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 _DURATION = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)([smh])")
 _SECONDS = {"s": 1, "m": 60, "h": 3600}
 _LONGEST_S = 86_400.0
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+# Longer than a month is no pause: then `fail_on` says it, where reviewers see it.
+_LONGEST_PAUSE = timedelta(days=31)
 _FOLDER = click.Path(file_okay=False, path_type=Path)
 
 
@@ -110,6 +114,36 @@ def fail_on(*, default: FailOn | None) -> Callable[[_Command], _Command]:
         "with 3). likely: also likely ones. unanswered: also metrics without an answer. never: "
         "none (they end with 0). A failed workload, or nothing to compare, always ends with 3.",
     )
+
+
+def read_pause(text: str, today: date) -> str:
+    """Return the date on which a pause ends; empty without a pause. Raises BadParameter."""
+    if not text:
+        return ""
+    try:
+        end = date.fromisoformat(text) if _DATE.fullmatch(text) else None
+    except ValueError:
+        end = None
+    if end is None or end > today + _LONGEST_PAUSE:
+        raise click.BadParameter(
+            f"expected a date such as {today + timedelta(days=7)}, at most "
+            f"{_LONGEST_PAUSE.days} days ahead, found {text!r}",
+            param_hint="--paused-until",
+        )
+    if end > today:
+        return text
+    console.say(f"--paused-until: the pause ended on {text}. The gate is on: delete this setting.")
+    return ""
+
+
+paused_until = click.option(
+    "--paused-until",
+    default="",
+    metavar="YYYY-MM-DD",
+    callback=lambda _context, _option, text: read_pause(text.strip(), datetime.now(UTC).date()),
+    help="Before this date (UTC, at most 31 days ahead), every verdict ends with exit code 0. The "
+    "report names the date, and the verdict.",
+)
 
 
 def read_count(text: str | None, option: str) -> int | Literal["unknown"] | None:

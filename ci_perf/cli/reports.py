@@ -51,7 +51,7 @@ def emit_comparison(comparison: Comparison, form: str | None, target: Path | Non
         from ci_perf.report import terminal
 
         headline = terminal.render_headline(comparison)
-        console.say(f"{headline}\nreport: {target}\nexit code: {comparison.exit_code}")
+        console.say(f"{headline}\nreport: {target}\nexit code: {comparison.job_exit_code}")
 
 
 def emit_page(

@@ -29,6 +29,9 @@ NameOrEmpty = Annotated[str, msgspec.Meta(max_length=200, pattern=f"^({NAME})?{_
 Key = Annotated[
     str, msgspec.Meta(min_length=1, max_length=100, pattern=f"^[A-Za-z0-9_][A-Za-z0-9_-]*{_END}")
 ]
+DateOrEmpty = Annotated[
+    str, msgspec.Meta(pattern=f"^([0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}})?{_END}", max_length=10)
+]
 Side = Literal["base", "head"]
 # Which block speaks for a process; docs/measuring.md says when to take which.
 Statistic = Literal["median", "p25", "min"]

@@ -10,6 +10,7 @@ from ci_perf.model.base import (
     SCHEMA_VERSION,
     Amount,
     Count,
+    DateOrEmpty,
     Finite,
     Name,
     Scalar,
@@ -308,8 +309,9 @@ class Spending(Struct, frozen=True, kw_only=True):
 
 
 class Comparison(Struct, tag_field="type", tag="comparison", frozen=True, kw_only=True):
-    """Base and head, judged. ``exit_code`` is what `ci-perf` ends with.
+    """Base and head, judged. ``exit_code`` is that of the verdict.
 
+    Before ``paused_until``, the gate is off: `ci-perf` ends with `job_exit_code`.
     ``profiles`` are those of the head. ``touched`` says why workloads were measured, where others
     were not. ``gate_changes`` is what the head does to the gate itself, the most serious first.
     """
@@ -331,3 +333,9 @@ class Comparison(Struct, tag_field="type", tag="comparison", frozen=True, kw_onl
     profiles: tuple[Profile, ...] = ()
     touched: tuple[Touched, ...] = ()
     gate_changes: tuple[GateChange, ...] = ()
+    paused_until: DateOrEmpty = ""
+
+    @property
+    def job_exit_code(self) -> int:
+        """Return what `ci-perf` ends with: that of the verdict, or 0 in a pause."""
+        return 0 if self.paused_until else self.exit_code

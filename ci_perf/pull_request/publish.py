@@ -263,7 +263,7 @@ def _write_outputs(job: _Job, posted: PostedComment) -> None:
     if target := job.environment.get("GITHUB_OUTPUT"):
         values = {
             "verdict": worst(report.comparison.verdict for report in job.reports).value,
-            "exit-code": str(reports.exit_code(job.reports)),
+            "exit-code": str(reports.worst_code(each.comparison.exit_code for each in job.reports)),
             "comment-url": posted.url,
         }
         actions.write_outputs(Path(target), values)
@@ -322,13 +322,17 @@ def _is_quiet(report: Report) -> bool:
 
 def _make_check(job: _Job, report: Report, target: _Target) -> CheckRun:
     run, comparison = job.event.run, report.comparison
-    # Undecided, with other numerics or another gate, a check neither passes nor blames.
-    is_open = comparison.verdict in _UNDECIDED or not headline.is_calm(comparison)
+    # Undecided, paused, with other numerics or another gate, a check neither passes nor blames.
+    is_open = (
+        comparison.verdict in _UNDECIDED
+        or bool(comparison.paused_until)
+        or not headline.is_calm(comparison)
+    )
     conclusion = Conclusion.NEUTRAL if is_open else Conclusion.SUCCESS
     return CheckRun(
         name=report.name,
         identity=f"ci-perf/{run.number}/{run.attempt}/{job.options.key or ''}",
-        conclusion=Conclusion.FAILURE if comparison.exit_code != ExitCode.OK else conclusion,
+        conclusion=Conclusion.FAILURE if comparison.job_exit_code != ExitCode.OK else conclusion,
         title=publication.write_title(comparison, base=job.base),
         summary=_render(job, report, checks.MAX_CHARS),
         annotations=_annotate(comparison, target),

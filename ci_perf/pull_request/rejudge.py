@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
+
 from ci_perf import suite
 from ci_perf.api_types import Notify
 from ci_perf.baselines import layout, summaries
@@ -41,6 +43,7 @@ class JudgeOptions:
     baselines: Path
     workloads: Path
     suite: str | None = None
+    paused_until: str = ""
     notify: Notify
 
 
@@ -130,6 +133,7 @@ def _judge_artifact(
     comparison, notes = trust.limit_answer(comparison, measured, run, record, refused=refused)
     own, edits, unread = _judge_by_own_baselines(measured, run, options, changed, label)
     comparison, unknown = _add_gate_changes(measured, run, comparison, options, edits)
+    comparison = msgspec.structs.replace(comparison, paused_until=options.paused_until)
     return dataclasses.replace(
         reports.make_report(comparison, label),
         artifact=artifact,

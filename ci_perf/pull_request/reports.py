@@ -1,7 +1,7 @@
 """Reports: comparisons that can be shown, each with its machine; and how they are to be shown."""
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -115,7 +115,7 @@ def check_apart(named: Sequence[tuple[str, Report]], key: str | None) -> None:
         raise UsageError("--key: expected comparisons of one suite; call once per suite")
 
 
-def exit_code(reports: Sequence[Report]) -> int:
-    """Return that of the comparisons: a regression wins, then what has no answer."""
-    codes = {report.comparison.exit_code for report in reports}
+def worst_code(each: Iterable[int]) -> int:
+    """Return the worst of several exit codes: a regression wins, then what has no answer."""
+    codes = set(each)
     return ExitCode.REGRESSED if ExitCode.REGRESSED in codes else max(codes)

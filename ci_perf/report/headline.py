@@ -154,13 +154,20 @@ def summarise(comparison: Comparison) -> Phrase:
             proven = " proven" if any(findings[each] for each in _UNPROVEN) else ""
             parts.append((Words(f"no regression{proven}"),))
             parts += _name_bound(comparison.rows)
-    job = "green" if comparison.exit_code == ExitCode.OK else "red"
+    job = f" ({'green' if comparison.exit_code == ExitCode.OK else 'red'} job)"
+    answer = f"{icon} {word.value}{'' if comparison.paused_until else job}{warning}: "
     return (
-        Words(f"{icon} {word.value} ({job} job){warning}: "),
+        Words(introduce_pause(comparison) + answer),
         *phrases.join_phrases(
             parts or [say("notes_below", rows=comparison.rows)], most=99, between="; "
         ),
     )
+
+
+def introduce_pause(comparison: Comparison) -> str:
+    """Say until when the gate is paused, before what it would have said."""
+    end = comparison.paused_until
+    return f"⏸️ Paused until {end} (green job), else " if end else ""
 
 
 def _name_bound(rows: Iterable[Row]) -> list[Phrase]:

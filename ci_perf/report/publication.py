@@ -19,7 +19,9 @@ def summarise_machines(named: Sequence[tuple[str, Comparison]]) -> str:
     words = {name: headline.choose_word(comparison) for name, comparison in named}
     worst = min(words.values(), key=_WORST_FIRST.index)
     names = [(clean(name, limit=_MAX_NAME_CHARS),) for name in words if words[name] is worst]
-    title = Words(f"{headline.ICON[worst]} {worst.value}")
+    pauses = sorted(headline.introduce_pause(comparison) for _, comparison in named)
+    # The gate is on if one machine of them has no pause.
+    title = Words(f"{pauses[0]}{headline.ICON[worst]} {worst.value}")
     return tables.join_markdown([say("machines", title=title, names=names, every=len(words)), ()])
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import click
+import msgspec
 
 import ci_perf
 from ci_perf.cli import console, measure_options, options
@@ -240,6 +241,7 @@ def measure_command(
     "several classes of machines: the folder that gets a CLASS.json per class.",
 )
 @options.fail_on(default=None)
+@options.paused_until
 @options.workloads
 @options.baselines
 def merge_command(
@@ -249,6 +251,7 @@ def merge_command(
     output: Path,
     comparison: Path | None,
     fail_on: FailOn | None,
+    paused_until: str,
     workloads: Path,
     baselines: Path,
 ) -> int:
@@ -284,8 +287,9 @@ def merge_command(
             fail_on=fail_on,
             notify=console.say,
         )
+        compared = msgspec.structs.replace(compared, paused_until=paused_until)
         files.write(judged[machine_class], compared)
-        codes.add(compared.exit_code)
+        codes.add(compared.job_exit_code)
     return ExitCode.REGRESSED if ExitCode.REGRESSED in codes else max(codes)
 
 

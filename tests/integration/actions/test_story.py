@@ -1,5 +1,7 @@
 """A pull request from opening to a green re-run: real measurements, and a GitHub that remembers."""
 
+import datetime as dt
+
 import pytest
 
 from ci_perf.model.comparison import Comparison
@@ -52,6 +54,35 @@ def test_a_slower_pull_request_is_told_accepted_and_then_green(stage):
     assert "❌ 1 regressed" in comment.bodies[0]
     assert "❌ 1 regressed" not in comment.body
     assert stage.git.worktrees() == [str(stage.git.root)]
+
+
+def test_a_paused_gate_measures_tells_its_answer_and_passes(stage):
+    stage.git.commit(product_py=SLOW)
+    event = stage.pull_request()
+    end = str(dt.datetime.now(dt.UTC).date() + dt.timedelta(days=7))
+
+    gpu, measured = stage.measured(event, paused_until=end)
+    _, reported = stage.reported(event, options="--check")
+
+    assert measured.conclusion == reported.conclusion == "success"
+    assert (measured.outputs["exit-code"], measured.outputs["verdict"]) == ("1", "regressed")
+    told = f"Paused until {end} (green job), else ❌ Fail: slower"
+    (comment,) = stage.github.comments(PULL)
+    (check,) = stage.github.checks(event["pull_request"]["head"]["sha"])
+    assert check.conclusion == "neutral"
+    assert all(told in text for text in (gpu.summaries[0], comment.body, check.output["title"]))
+
+
+def test_a_pause_offers_no_baseline_of_what_has_no_answer_and_ends_by_itself(stage):
+    stage.git.commit(product_py="raise RuntimeError('no such device')\n")
+    event = stage.pull_request()
+    today = dt.datetime.now(dt.UTC).date()
+
+    for days, code in ((7, 0), (0, 3), (40, 2)):
+        end = str(today + dt.timedelta(days=days))
+        _, measured = stage.measured(event, against="none", paused_until=end)
+        assert measured.step("measure").code == code, end
+        assert not (stage.results / "baseline.patch").exists()
 
 
 def test_a_workload_that_crashes_is_told_and_blames_nobody(stage):

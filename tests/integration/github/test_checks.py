@@ -67,6 +67,20 @@ def test_a_check_says_what_the_exit_code_says(on_pull, comparison, conclusion):
     assert ended.code == comparison.exit_code
 
 
+@pytest.mark.parametrize("comparison", [fine, worse])
+def test_a_paused_check_passes_and_says_until_when_and_what_it_would_have_said(on_pull, comparison):
+    paused = comparison(paused_until="2026-12-08")
+    ended = on_pull.publish("--check", of=[paused])
+
+    (made,) = on_pull.github.checks(HEAD)
+    word = "❌ Fail: slower" if paused.exit_code else "✅ Pass: no regression"
+    said = f"Paused until 2026-12-08 (green job), else {word}"
+    assert made.conclusion == "neutral"
+    assert all(said in text for text in (made.output["title"], on_pull.summary, *on_pull.bodies()))
+    assert ended.code == 0
+    assert f"\n{paused.exit_code}\n" in on_pull.outputs
+
+
 @on_github_and_ghes
 def test_a_check_is_in_progress_first_and_completed_then(on_pull):
     on_pull.publish("--check", of=[worse()])

@@ -1,5 +1,7 @@
 """What a run that anybody may have made says of itself, and how little of it counts."""
 
+import datetime as dt
+
 import msgspec
 import pytest
 
@@ -47,6 +49,14 @@ def test_pairs_of_a_commit_of_the_base_branch_count(second):
 
     assert ended.code == ExitCode.REGRESSED
     assert LEFT_ALONE not in second.body
+
+
+def test_a_pause_holds_for_a_fork_by_the_word_of_the_second_job_alone(second):
+    end = dt.datetime.now(dt.UTC).date() + dt.timedelta(days=7)
+    ended = second.measured(twice_as_slow(paired(2.0)), fork=True).report(f"--paused-until={end}")
+
+    assert ended.code == ExitCode.OK
+    assert f"Paused until {end} (green job), else ❌ Fail: slower" in second.body
 
 
 def test_changed_tests_are_named_by_the_commits_and_lost_ones_by_the_run(second):

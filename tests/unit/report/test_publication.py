@@ -1,5 +1,6 @@
 import re
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -24,6 +25,7 @@ from tests.comparisons import (
 from tests.unit.report import shapes
 from tests.unit.report.rendered import Page, as_html
 
+END = "2026-12-08"
 URL = "https://github.com/octo/model/actions/runs/7"
 
 
@@ -149,3 +151,13 @@ def test_no_foreign_text_is_obeyed_by_a_runner_or_a_terminal(text):
     assert len(line) < 2_000
     assert not re.match(r"\s*::", line)
     assert "##[" not in line
+
+
+def test_one_machine_without_a_pause_has_the_gate_on():
+    named = [("a", shapes.regressed()), ("b", shapes.regressed())]
+    paused = [(name, msgspec.structs.replace(each, paused_until=END)) for name, each in named]
+
+    title = "⏸️ Paused until 2026-12-08 (green job), else ❌ Fail on all 2 machines"
+    assert publication.summarise_machines(paused).startswith(f"## {title}")
+    mixed = publication.summarise_machines([named[0], paused[1]])
+    assert mixed.startswith("## ❌ Fail on all 2 machines")

@@ -1,5 +1,6 @@
 """`fleet plan`, `measure` and `merge`: what they refuse, and one report of two classes."""
 
+import datetime as dt
 import json
 
 import pytest
@@ -116,7 +117,7 @@ def test_a_unit_is_measured_for_real_and_its_run_says_whose_it_is(planned):
     assert session.node == run.environment.noted.host_hash
 
 
-def merged(project, *shards, plan=None, output="merged"):
+def merged(project, *shards, plan=None, output="merged", options=()):
     """Write runs and their plan, and merge them."""
     files.write(project.root / "plan.json", plan or a_work_plan(*UNITS))
     names = []
@@ -126,6 +127,7 @@ def merged(project, *shards, plan=None, output="merged"):
     return project.run(
         *("fleet", "merge", "plan.json", *names, "-o", output),
         *("--comparison", "comparisons" if output == "merged" else "comparison.json"),
+        *options,
     )
 
 
@@ -142,6 +144,15 @@ def test_several_classes_are_merged_into_a_folder_and_reported_in_one_comment(pr
     shown = project.run("github", "publish", "comparisons/h100.json", "comparisons/cpu.json")
     assert "NVIDIA H200" in shown.out
     assert "AMD EPYC" in shown.out
+
+
+def test_a_paused_merge_passes_and_its_comparison_names_the_date(project):
+    end = str(dt.datetime.now(dt.UTC).date() + dt.timedelta(days=7))
+    cpu = a_run(a_measured("a", *STEADY))
+    done = merged(project, a_shard(cpu, UNITS[1]), options=(f"--paused-until={end}",))
+
+    judged = files.read(project.root / "comparisons/cpu.json", Comparison)
+    assert (done.code, judged.exit_code, judged.paused_until) == (0, 3, end)
 
 
 def test_what_a_folder_does_not_hold_fails(project):
