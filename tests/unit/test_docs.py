@@ -180,12 +180,13 @@ def test_every_command_line_in_a_document_could_be_typed(document):
 
 
 def variables():
-    """Every environment variable that ci-perf reads: of options, and named in the source."""
+    """Every variable that is read: of options, named in the source, and of a repository."""
     for name in COMMANDS:
         for parameter in command_of(name).params:
             yield f"CI_PERF_{name}_{parameter.name}".upper()
     for path in (ROOT / "ci_perf").rglob("*.py"):
         yield from OUR_VARIABLES.findall(path.read_text(encoding="utf-8"))
+    yield from re.findall(r"vars\.(\w+)", text(".github/workflows/check.yml"))
     yield "CI_PERF_COMPLETE"  # click's, with an underscore before it
 
 

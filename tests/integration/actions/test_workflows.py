@@ -1,6 +1,5 @@
 """What the workflows to copy do: their conditions by GitHub's own rules, their scripts for real."""
 
-import re
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -158,42 +157,6 @@ def test_a_merge_queue_is_measured_each_group_for_itself(expressions):
     for job in (measure, jobs["report"]):
         groups = {fill(job["concurrency"]["group"], sha) for sha in "abc"}
         assert len(groups) == 3
-
-
-# --- what may be required
-
-GUIDE = (ROOT / "docs/github.md").read_text(encoding="utf-8")
-(REQUIRED,) = re.findall(r"```yaml\n(  measured:\n.*?)```", GUIDE, re.DOTALL)
-
-
-@pytest.mark.parametrize(
-    ("measured", "code"),
-    [("success", 0), ("skipped", 1), ("failure", 1), ("cancelled", 1), ("", 1)],
-)
-def test_the_job_to_require_is_red_for_what_nobody_has_measured(expressions, measured, code):
-    """A fork is left out: all jobs of check.yml are skipped, which passes where it is required."""
-    job = YAML(typ="safe").load(REQUIRED)["measured"]
-    needs = {job["needs"]: {"result": "skipped", "outputs": {"measured": measured}}}
-    contexts = {"github": {"event": a_pull(FORK, action="opened")}, "needs": needs}
-    (step,) = job["steps"]
-    values = {key: expressions.filled(value, contexts) for key, value in step["env"].items()}
-
-    done = subprocess.run([*SHELLS["bash"], "-c", step["run"]], env=values, check=False)
-
-    assert done.returncode == code
-    assert expressions.holds(job["if"], contexts, "failure")
-    assert workflow("check")["on"]["workflow_call"]["outputs"].keys() == {"measured"}
-
-
-def test_a_new_title_leaves_the_job_to_require_as_it_was(expressions):
-    job = YAML(typ="safe").load(REQUIRED)["measured"]
-    event = a_pull(SAME, action="edited", changes={"title": {"from": "old"}})
-    contexts = {"github": {"event": event}}
-
-    assert not expressions.holds(job["if"], contexts, "success")
-    assert expressions.filled(job["name"], contexts) == "measured (same base)"
-    plain = {"github": {"event": a_pull(SAME, action="opened")}}
-    assert expressions.filled(job["name"], plain) == "measured"
 
 
 # --- the script that proposes baselines
