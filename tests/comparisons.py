@@ -2,8 +2,8 @@
 
 import msgspec
 
-from ci_perf.judging import compare, summarise
 from ci_perf.judging import compare as judge
+from ci_perf.judging import rules, summarise
 from ci_perf.model import comparison as c
 from ci_perf.model import metrics
 from ci_perf.model.plant import Plant
@@ -171,7 +171,7 @@ def a_comparison(*rows, verdict=None, **more):
         suite="standard",
         selection=(),
         verdict=verdict,
-        exit_code=compare.exit_code(rows, VALID),
+        exit_code=rules.exit_code(rows, VALID),
         base=a_side(),
         head=a_head(),
         validity=VALID,

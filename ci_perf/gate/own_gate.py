@@ -9,9 +9,9 @@ import msgspec
 
 from ci_perf.baselines import layout
 from ci_perf.gate import commit_suite
-from ci_perf.judging import gate_changes
+from ci_perf.judging import gate_changes, rules
 from ci_perf.judging.policy import limits_on
-from ci_perf.model.comparison import Code, Comparison
+from ci_perf.model.comparison import Comparison
 from ci_perf.model.gate_change import BaselineEdit
 from ci_perf.model.run import Run
 from ci_perf.model.suite import find_node
@@ -66,11 +66,8 @@ def note(
     machine = comparison.head.machine
     place = layout.folder(Path(), machine, comparison.suite) if machine else Path()
     added = {edit.path for edit in edits if not edit.before}
-    rows = tuple(
-        msgspec.structs.replace(row, code=Code.ACCEPTED)
-        if row.code is Code.NEW and (place / f"{row.workload}.json").as_posix() in added
-        else row
-        for row in comparison.rows
+    rows = rules.accept_new(
+        comparison.rows, lambda workload: (place / f"{workload}.json").as_posix() in added
     )
     return msgspec.structs.replace(comparison, rows=rows, gate_changes=changes)
 

@@ -128,15 +128,15 @@ class Candidate:
 class Judgement:
     """What is said of a candidate; no change while there is nothing to compare with.
 
-    ``is_suspect``: its history does not clear it. ``is_open``: one more pair may still decide; so
-    many are expected to.
+    ``is_open``: one more pair may still decide; so many are expected to. ``past`` is what the
+    history alone says, where pairs have decided.
     """
 
     candidate: Candidate
     change: Change | None
     is_open: bool
     expected_pairs: float
-    is_suspect: bool = True
+    past: Change | None = None
 
 
 def find_candidates(

@@ -1,49 +1,44 @@
 """Two sides in, a comparison and its exit code out: every workload has at least one row."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import TypeVar
+from typing import NamedTuple
 
 import msgspec
 
-from ci_perf.errors import ExitCode
 from ci_perf.judging import (
     canaries,
     candidates,
     changes,
     comparability,
     earlier_checks,
+    rules,
     screen,
-    signs,
     trends,
     uncompared,
 )
 from ci_perf.judging.candidates import Candidate, Judgement
 from ci_perf.judging.expected import find_expected
-from ci_perf.judging.policy import KIND_OF, PREDICTING_SESSIONS, default_limits
+from ci_perf.judging.policy import default_limits
 from ci_perf.judging.screen import Known
 from ci_perf.model import metrics
 from ci_perf.model.comparison import (
     Change,
-    Code,
     Comparison,
     Numerics,
     Row,
     Side,
     Spending,
     Uncompared,
-    Verdict,
     severity_of,
-    worst,
 )
 from ci_perf.model.metrics import Metric
-from ci_perf.model.process import Profile, SideProfile, has_filled_gpu
+from ci_perf.model.process import Profile, SideProfile
 from ci_perf.model.run import Tool
 from ci_perf.model.suite import FailOn, Limits, PlannedWorkload, Tiers
 from ci_perf.model.summary import Subject, Summary
-from ci_perf.model.validity import Doubt, Reason, Validity, find_fatal, validity_of
+from ci_perf.model.validity import Reason, validity_of
 from ci_perf.version import __version__
 
-R = TypeVar("R", Change, Numerics)
 Histories = Mapping[str, Subject]
 """The base of each workload of the head that may be compared with it, in the head's order."""
 
@@ -59,11 +54,9 @@ def compare(
 ) -> Comparison:
     """Judge every workload that either side knows of, or that is expected; rows worst first."""
     limits, tiers = limits or Limits(default=default_limits()), tiers or Tiers()
-    histories = _histories(base, head, tiers)
-    moved = _describe_moved_machine(histories, head, limits)
-    validity = validity_of((*base.validity.reasons, *head.validity.reasons, *moved))
-    asked = _candidates(histories, head, limits, moved)
-    judgements = changes.judge(asked, suspects=_suspects(head), check=head.check)
+    asked = _ask(base, head, limits, tiers)
+    validity = validity_of((*base.validity.reasons, *head.validity.reasons, *asked.moved))
+    judgements = _judge(asked, head)
     judged = [judgement.change for judgement in judgements if judgement.change is not None]
     others = uncompared.rows(
         base,
@@ -73,27 +66,21 @@ def compare(
         expected=find_expected(head, limits, expected),
         judged=judged,
     )
-    noted = signs.read(
-        [
-            *_apply_validity(_doubt_disks(judged, validity), validity),
-            *_blame_machine(others, validity),
-            *_apply_validity(_numerics(histories, base, head, limits), validity),
-        ]
-    )
-    rows = worst_first(noted)
+    numerics = _numerics(asked.histories, base, head, limits)
+    rows = worst_first(rules.judge_workloads([*judged, *others, *numerics], validity))
     return Comparison(
         tool=Tool(version=__version__),
         suite=head.suite,
         selection=head.selection,
-        verdict=overall(rows, validity),
-        exit_code=exit_code(rows, validity, fail_on),
+        verdict=rules.overall(rows, validity),
+        exit_code=rules.exit_code(rows, validity, fail_on),
         base=_side(base),
         head=_side(head),
         validity=validity,
         differences=comparability.soft_differences(_pair_subjects(base, head)),
         interleaved=head.interleaved,
         spending=_find_spending(head),
-        drifted=trends.find_drifted(list(histories.values()), trends.find_thresholds(limits)),
+        drifted=trends.find_drifted(list(asked.histories.values()), trends.find_thresholds(limits)),
         rows=tuple(rows),
         profiles=tuple(_profiles(base, head, rows)),
         touched=head.touched,
@@ -125,32 +112,22 @@ def find_undecided(
     of a false alarm, as it is now: to be noted before the first pair is launched. With `sharing`,
     at least so many share it: those that other nodes may find.
     """
-    asked, judgements = _judge_all(base, head, limits=limits, tiers=tiers, sharing=sharing)
-    return changes.open_workloads(judgements), changes.count_suspects(asked)
+    asked = _ask(base, head, limits, tiers)
+    judgements = _judge(asked, head, sharing=sharing)
+    return changes.open_workloads(judgements), changes.count_suspects(asked.candidates)
 
 
 def find_open_metrics(
     base: Summary, head: Summary, workload: str, *, limits: Limits, tiers: Tiers, sharing: int = 0
 ) -> frozenset[Metric]:
     """Return the metrics of a workload of which another pair may decide something."""
-    _, judgements = _judge_all(base, head, limits=limits, tiers=tiers, sharing=sharing)
+    judgements = _judge(_ask(base, head, limits, tiers), head, sharing=sharing)
     return frozenset(changes.open_metrics(judgements, workload))
-
-
-def _judge_all(
-    base: Summary, head: Summary, *, limits: Limits, tiers: Tiers, sharing: int
-) -> tuple[list[Candidate], list[Judgement]]:
-    histories = _histories(base, head, tiers)
-    moved = _describe_moved_machine(histories, head, limits)
-    asked = _candidates(histories, head, limits, moved)
-    return asked, changes.judge(asked, suspects=_suspects(head), check=head.check, sharing=sharing)
 
 
 def count_suspects(base: Summary, head: Summary, *, limits: Limits, tiers: Tiers) -> int:
     """Count what shares the chance of a false alarm: as `undecided` does, and nothing else."""
-    histories = _histories(base, head, tiers)
-    moved = _describe_moved_machine(histories, head, limits)
-    return changes.count_suspects(_candidates(histories, head, limits, moved))
+    return changes.count_suspects(_ask(base, head, limits, tiers).candidates)
 
 
 def worst_first(rows: Iterable[Row]) -> list[Row]:
@@ -164,14 +141,6 @@ def worst_first(rows: Iterable[Row]) -> list[Row]:
     return sorted(rows, key=position)
 
 
-def overall(rows: Sequence[Row], validity: Validity) -> Verdict:
-    """Return the worst verdict of the rows that count; a run that is invalid has no answer."""
-    if validity.is_run_invalid:
-        return Verdict.INCONCLUSIVE
-    nothing = Verdict.UNCHANGED if rows else Verdict.INCONCLUSIVE
-    return worst((row.verdict for row in rows if row.gate), default=nothing)
-
-
 # --- which sides meet
 
 
@@ -183,25 +152,29 @@ def _pair_subjects(base: Summary, head: Summary) -> Iterator[tuple[Subject, Subj
             yield before[subject.workload], subject
 
 
-def _histories(base: Summary, head: Summary, tiers: Tiers) -> Histories:
-    return {
-        before.workload: before
+class _Asked(NamedTuple):
+    """What is judged, by which histories, and where canaries say that the machine has moved."""
+
+    histories: Histories
+    moved: tuple[Reason, ...]
+    candidates: list[Candidate]
+
+
+def _ask(base: Summary, head: Summary, limits: Limits, tiers: Tiers) -> _Asked:
+    pairs = [
+        (before, after)
         for before, after in _pair_subjects(base, head)
         if not comparability.obstacles(before, after, tiers)
         and before.workload not in uncompared.describe_other_work(head)
-    }
-
-
-def _describe_moved_machine(
-    histories: Histories, head: Summary, limits: Limits
-) -> tuple[Reason, ...]:
-    """Say where the machine has moved, by the canaries of both sides of each workload."""
-    pairs = [
-        (histories[subject.workload], subject)
-        for subject in head.subjects
-        if subject.workload in histories
     ]
-    return canaries.judge(pairs, limits)
+    histories = {before.workload: before for before, _ in pairs}
+    moved = canaries.judge(pairs, limits)
+    return _Asked(histories, moved, _candidates(histories, head, limits, moved))
+
+
+def _judge(asked: _Asked, head: Summary, *, sharing: int = 0) -> list[Judgement]:
+    suspects = head.interleaved.suspects if head.interleaved else 0
+    return changes.judge(asked.candidates, suspects=suspects, check=head.check, sharing=sharing)
 
 
 def _find_spending(head: Summary) -> Spending | None:
@@ -216,10 +189,6 @@ def _find_spending(head: Summary) -> Spending | None:
             workloads.setdefault(earlier.run, []).append(subject.workload)
     runs = {run: tuple(sorted(workloads[run])) for run in sorted(workloads)}
     return Spending(check=head.check, share=share, earlier=runs)
-
-
-def _suspects(head: Summary) -> int:
-    return head.interleaved.suspects if head.interleaved else 0
 
 
 def _candidates(
@@ -249,38 +218,6 @@ def _candidates(
             ),
         )
     return changes.note_more_work(every)
-
-
-def _doubt_disks(rows: Iterable[Change], validity: Validity) -> Iterator[Change]:
-    """Yield rows; where base and head lie on two file systems, noisy alarms prove nothing."""
-    doubted = {each.workload for each in validity.reasons if each.doubt is Doubt.OTHER_FILE_SYSTEM}
-    for row in rows:
-        metric = metrics.find_metric(row.metric)
-        is_noisy = metric is not None and metric.kind in KIND_OF
-        if row.verdict is Verdict.REGRESSED and row.workload in doubted and is_noisy:
-            yield msgspec.structs.replace(row, verdict=Verdict.LIKELY_SLOWER)
-        else:
-            yield row
-
-
-def _apply_validity(rows: Iterable[R], validity: Validity) -> Iterator[R]:
-    """Yield rows; those of a workload whose machine cannot be trusted have no answer."""
-    for row in rows:
-        if validity.against(row.workload) is None:
-            yield row
-        else:
-            yield msgspec.structs.replace(row, verdict=Verdict.INCONCLUSIVE, code=Code.UNTRUSTED)
-
-
-def _blame_machine(rows: Iterable[Uncompared], validity: Validity) -> Iterator[Uncompared]:
-    """Yield rows; what has failed because of the machine says nothing of the code."""
-    for row in rows:
-        is_full = has_filled_gpu(row.exhausted)
-        fatal = find_fatal(validity.reasons, row.workload, has_filled_gpu=is_full)
-        if row.code is Code.FAILED and fatal:
-            yield msgspec.structs.replace(row, verdict=Verdict.INCONCLUSIVE, code=Code.UNTRUSTED)
-        else:
-            yield row
 
 
 def _numerics(
@@ -359,53 +296,3 @@ def _side(summary: Summary) -> Side:
         newest=times[-1] if times else "",
         image=summary.image,
     )
-
-
-# --- the exit code
-
-# Verdicts that blame the change.
-_BLAMES = {Verdict.REGRESSED, Verdict.NUMERICS_CHANGED}
-# Those that do not count as inconclusive for `fail_on`; with the last one, a gain is likely.
-_NOT_INCONCLUSIVE = {Code.UNTRUSTED, Code.NOT_COMPARABLE, Code.HISTORY_ALONE}
-
-
-def exit_code(rows: Sequence[Row], validity: Validity, fail_on: FailOn = "proven") -> int:
-    """Choose the exit code: a proven regression is 1 even when something else has no answer.
-
-    Nothing compared at all is 3, not green; nor is what looks like a loss and is not proven.
-    `fail_on` is the mildest loss that ends with 1. With "never" a loss ends with 0, proven or
-    not, and what has no numbers stays 3.
-    """
-    gating = [row for row in rows if row.gate]
-    if fail_on != "never" and any(_fails(row, fail_on) for row in gating):
-        return ExitCode.REGRESSED
-    compared = any(isinstance(row, Change) or row.code is Code.SAME_PROGRAM for row in rows)
-    unanswered = any(
-        row.verdict is Verdict.FAILED
-        or row.code is Code.UNTRUSTED
-        or (isinstance(row, Uncompared) and row.verdict is Verdict.INCONCLUSIVE)
-        or (fail_on != "never" and signs.is_open_loss(row))
-        for row in gating
-    )
-    if validity.is_run_invalid or unanswered or not compared:
-        return ExitCode.NO_ANSWER
-    return ExitCode.OK
-
-
-def proves_loss(comparison: Comparison) -> bool:
-    """Whether a row that gates blames the change."""
-    return any(row.gate and row.verdict in _BLAMES for row in comparison.rows)
-
-
-def _fails(row: Row, fail_on: FailOn) -> bool:
-    if row.verdict in _BLAMES:
-        return True
-    if fail_on == "unanswered" and row.verdict is Verdict.INCONCLUSIVE:
-        return row.code not in _NOT_INCONCLUSIVE
-    if row.verdict is not Verdict.LIKELY_SLOWER or fail_on not in {"likely", "unanswered"}:
-        return False
-    if not isinstance(row, Change) or not signs.is_by_history_alone(row):
-        return True
-    # With fewer sessions, how much they differ is assumed.
-    is_trusted = row.base_sessions >= PREDICTING_SESSIONS or fail_on == "unanswered"
-    return row.ratio is not None and is_trusted

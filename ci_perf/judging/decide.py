@@ -179,7 +179,6 @@ def _judge_by_history(metric: Candidate, screened: Screened, alpha: float) -> Ju
     """Say what the committed sessions allow: no change, a prediction, or nothing."""
     assert metric.history is not None
     verdict, code = _predict_by_history(metric, screened, alpha)
-    is_suspect = _is_suspect(metric, screened)
     change = _make_change(
         metric,
         verdict,
@@ -196,8 +195,7 @@ def _judge_by_history(metric: Candidate, screened: Screened, alpha: float) -> Ju
     return Judgement(
         candidate=metric,
         change=change,
-        is_suspect=is_suspect,
-        is_open=is_suspect and metric.may_get_pairs,
+        is_open=metric.may_get_pairs and _is_suspect(metric, screened),
         expected_pairs=max(calm, LOOKS[0]) if code is Code.HISTORY_ALONE else calm,
     )
 

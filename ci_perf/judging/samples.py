@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from ci_perf.judging import changes, compare, uncompared, variability
+from ci_perf.judging import changes, compare, rules, uncompared, variability
 from ci_perf.judging.candidates import Candidate
 from ci_perf.judging.metric_values import History
 from ci_perf.judging.policy import PolicyKind, default_limits, policy_of
@@ -54,8 +54,8 @@ def judge(
         tool=Tool(version=__version__),
         suite=SAMPLES_SUITE,
         selection=(),
-        verdict=compare.overall(rows, trust),
-        exit_code=compare.exit_code(rows, trust, fail_on),
+        verdict=rules.overall(rows, trust),
+        exit_code=rules.exit_code(rows, trust, fail_on),
         base=_side(base, sessions),
         head=_side(head, 1 if rows else 0),
         validity=trust,

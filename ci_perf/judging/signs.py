@@ -4,12 +4,9 @@ Operators, FLOPs, compiled graphs, allocated memory and numerics repeat on the b
 where no number of launches decides a time, they say whether the code does more work.
 """
 
-import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 
-import msgspec
-
-from ci_perf.judging.policy import FLOAT_ERROR, KIND_OF, LOOKS
+from ci_perf.judging.policy import FLOAT_ERROR, LOOKS
 from ci_perf.model import metrics
 from ci_perf.model.comparison import Change, Code, Numerics, Row, Signs, Verdict
 from ci_perf.model.metrics import Kind
@@ -84,7 +81,7 @@ def is_open_loss(row: Row) -> bool:
 
 def lacks_answer(row: Row) -> bool:
     """Whether a row that gates has no answer, and suite.toml requires one."""
-    return isinstance(row, Change) and row.gate and row.require and _is_open(row)
+    return isinstance(row, Change) and row.gate and row.require and is_open(row)
 
 
 def looks_worse(row: Row) -> bool:
@@ -98,25 +95,17 @@ def looks_worse(row: Row) -> bool:
     if row.verdict is Verdict.LIKELY_SLOWER and not is_by_history_alone(row):
         return True
     is_worse_by_history = row.code is Code.WORSE_BY_HISTORY and not has_no_sign(row)
-    return _is_open(row) and (is_far(row) or is_worse_by_history) and row.pairs < LOOKS[0]
+    return is_open(row) and (is_far(row) or is_worse_by_history) and row.pairs < LOOKS[0]
 
 
-def _is_open(row: Change) -> bool:
+def is_open(row: Change) -> bool:
+    """Whether a row has no answer, though its machine can be trusted."""
     is_inconclusive = row.verdict is Verdict.INCONCLUSIVE and row.code is not Code.UNTRUSTED
     return is_inconclusive or is_by_history_alone(row)
 
 
-def read(rows: Iterable[Row]) -> Iterator[Row]:
-    """Yield the rows by workload, noisy ones with the signs that its exact ones give."""
-    by_workload = sorted(rows, key=lambda row: row.workload)
-    for _, group in itertools.groupby(by_workload, key=lambda row: row.workload):
-        of_workload = list(group)
-        signs = _signs(of_workload)
-        yield from (_with_signs(row, signs) for row in of_workload)
-
-
-def _signs(rows: Sequence[Row]) -> Signs | None:
-    """Compare what is exact; `None` where it is not known, or moved without any direction."""
+def find_signs(rows: Sequence[Row]) -> Signs | None:
+    """Compare the exact rows of a workload; `None` where they are not known, or moved no way."""
     compared = [row for row in rows if not isinstance(row, Numerics)]
     exact = {row.metric: row.verdict for row in compared if row.metric in _EXACT}
     worse = tuple(name for name, verdict in exact.items() if verdict is Verdict.REGRESSED)
@@ -130,22 +119,3 @@ def _signs(rows: Sequence[Row]) -> Signs | None:
     is_known = not exact.keys().isdisjoint(_WORK)
     is_equal = all(verdict is Verdict.UNCHANGED for verdict in (*exact.values(), *numerics))
     return Signs(direction="equal", equal=equal) if is_known and is_equal else None
-
-
-def _with_signs(row: Row, signs: Signs | None) -> Row:
-    """Add the signs to a noisy row; they may change its verdict."""
-    if not isinstance(row, Change) or metrics.metric_of(row.metric).kind not in KIND_OF:
-        return row
-    is_likely = row.verdict is Verdict.LIKELY_SLOWER
-    verdict = Verdict.LIKELY_SLOWER if _is_likely_slower(row, signs) else row.verdict
-    is_short = (is_likely or _is_open(row)) and is_far(row) and 0 < row.pairs < LOOKS[0]
-    code = Code.TOO_FEW_PAIRS if is_short and row.code in _TOO_FEW_PAIRS else row.code
-    return msgspec.structs.replace(row, verdict=verdict, code=code, signs=signs)
-
-
-def _is_likely_slower(row: Change, signs: Signs | None) -> bool:
-    is_slower = is_far(row) or row.code is Code.WORSE_BY_HISTORY
-    does_more = signs is not None and signs.direction == "worse"
-    # Other packages explain a loss as well as more work would.
-    is_explained = row.code is Code.OTHER_PACKAGES
-    return _is_open(row) and not is_explained and row.metric in SLOWED and is_slower and does_more

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from ci_perf.judging import comparability, metric_values
+from ci_perf.judging import comparability, metric_values, rules
 from ci_perf.judging.candidates import Candidate
 from ci_perf.judging.expected import MAY_BE_UNKNOWN, Expected
 from ci_perf.model import metrics
@@ -54,8 +54,14 @@ def rows(
     for name in sorted(expected.keys() & subjects.keys()):
         for metric in expected[name].keys() - {metric for of, metric in answered if of == name}:
             number, limit = expected[name][metric], find_limit(limits.of(name), metric) or Limit()
-            row = _row(subjects[name], Verdict.FAILED, Code.MISSING, base={metric: number})
-            yield msgspec.structs.replace(row, metric=metric, gate=limit.gate)
+            yield _row(
+                subjects[name],
+                Verdict.FAILED,
+                Code.MISSING,
+                base={metric: number},
+                metric=metric,
+                gate=limit.gate,
+            )
 
 
 def _without_pair(
@@ -70,8 +76,7 @@ def _without_pair(
     is_moot = bool(failure and row.metric) or not _find_gating(head, limits.of(head.workload))
     if not row.gate or is_moot or (row.workload, row.metric) in answered:
         return row
-    code = Code.BASE_FAILED if failure else Code.TOO_FEW_PAIRS
-    return msgspec.structs.replace(row, verdict=Verdict.INCONCLUSIVE, code=code)
+    return rules.leave_unpaired(row, failure)
 
 
 def _find_gating(head: Subject, limits: dict[str, Limit]) -> list[str]:

@@ -20,6 +20,7 @@ from ci_perf.github import actions, pulls, report_comment, runs
 from ci_perf.github.client import Access, Client
 from ci_perf.github.commits import GithubTree
 from ci_perf.github.pulls import ChangedFile
+from ci_perf.judging import rules
 from ci_perf.model.comparison import Comparison
 from ci_perf.model.gate_change import BaselineEdit
 from ci_perf.model.run import Run
@@ -104,7 +105,7 @@ def _add_errors(report: Report, errors: Sequence[CiPerfError]) -> Report:
     missing = tuple(say("not_reported", reason=Sentence(error)) for error in errors)
     return dataclasses.replace(
         report,
-        comparison=trust.without_success(report.comparison),
+        comparison=rules.deny_success(report.comparison),
         trust_notes=(*report.trust_notes, *missing),
     )
 

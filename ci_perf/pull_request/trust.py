@@ -19,7 +19,7 @@ from ci_perf.github.answers import PullRequest, WorkflowRun
 from ci_perf.github.client import Client
 from ci_perf.github.commits import GithubTree
 from ci_perf.github.pulls import ChangedFile
-from ci_perf.judging import signs
+from ci_perf.judging import rules, signs
 from ci_perf.model.comparison import Change, Code, Comparison, Verdict
 from ci_perf.model.run import Checks, Run
 from ci_perf.program.tree_sources import FolderTree
@@ -118,22 +118,15 @@ def limit_answer(
         unanswered.append(say("no_baseline_without_pairs", workloads=without))
     if is_fork and source:
         # A required check shows an exit code, and no notes: it neither passes nor blames the head.
-        comparison = msgspec.structs.replace(comparison, exit_code=int(ExitCode.NO_ANSWER))
+        comparison = rules.end_with(comparison, ExitCode.NO_ANSWER)
     if unanswered:
-        comparison = without_success(comparison)
+        comparison = rules.deny_success(comparison)
     held = check_record.find_held(record, comparison) if record else []
     if held:
-        comparison = msgspec.structs.replace(comparison, exit_code=int(ExitCode.REGRESSED))
+        comparison = rules.end_with(comparison, ExitCode.REGRESSED)
         names = sorted({workload for workload, _ in held})
         unanswered.append(say("held", names=[(name,) for name in names]))
     return comparison, (*notes, *unanswered)
-
-
-def without_success(comparison: Comparison) -> Comparison:
-    """Return the same comparison, with an exit code that is no success."""
-    if comparison.exit_code != ExitCode.OK:
-        return comparison
-    return msgspec.structs.replace(comparison, exit_code=int(ExitCode.NO_ANSWER))
 
 
 def note_source(run: Run, head: str) -> list[Phrase]:

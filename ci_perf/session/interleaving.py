@@ -16,9 +16,9 @@ from typing import Literal
 import msgspec
 
 from ci_perf.judging import launch_numbers, suite_rules
-from ci_perf.judging.compare import proves_loss
 from ci_perf.judging.earlier_checks import Before
 from ci_perf.judging.policy import MOST_PAIRS
+from ci_perf.judging.rules import proves_loss
 from ci_perf.launch import Outcome
 from ci_perf.measuring import user_code
 from ci_perf.model.base import Side

@@ -4,7 +4,7 @@ from typing import get_args
 
 import pytest
 
-from ci_perf.judging.compare import exit_code
+from ci_perf.judging.rules import exit_code
 from ci_perf.model.comparison import Signs, Verdict
 from ci_perf.model.suite import FailOn
 from ci_perf.model.validity import Status, validity_of

@@ -4,6 +4,7 @@ import msgspec
 import pytest
 
 from ci_perf.errors import ExitCode, RefusedError
+from ci_perf.judging import rules
 from ci_perf.model.comparison import Verdict
 from ci_perf.pull_request import trust
 from ci_perf.report.sentences import say
@@ -98,7 +99,7 @@ def test_workloads_that_no_baseline_can_judge_are_counted():
 @pytest.mark.parametrize("code", ExitCode)
 def test_a_doubt_takes_a_success_away_and_no_other_answer(code):
     comparison = a_comparison(a_change(), exit_code=int(code))
-    doubted = trust.without_success(comparison)
+    doubted = rules.deny_success(comparison)
 
     assert doubted.exit_code == (ExitCode.NO_ANSWER if code is ExitCode.OK else code)
     assert msgspec.structs.replace(doubted, exit_code=int(code)) == comparison
