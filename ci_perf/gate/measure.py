@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -12,6 +13,7 @@ from ci_perf.api_types import Notify
 from ci_perf.baselines import layout
 from ci_perf.errors import CannotWriteError, UsageError
 from ci_perf.gate import collecting, commit_suite, compare, lab, run_summary, runners
+from ci_perf.gate.commit_suite import RepositoryFolders
 from ci_perf.gate.options import MOST_PROCESSES, MeasureOptions
 from ci_perf.gate.traces import describe_traces, list_sides, prepare_folder
 from ci_perf.judging.earlier_checks import Before, Offered
@@ -21,7 +23,7 @@ from ci_perf.model.suite import MOST_THREADS, OWN, Plan
 from ci_perf.model.validity import validity_of
 from ci_perf.program.tree_sources import FolderTree
 from ci_perf.same_program.records import BaseSide, RecordCache, Records
-from ci_perf.session import Listener
+from ci_perf.session import Listener, PairJudge
 from ci_perf.system import files
 from ci_perf.system.signals import Interrupts
 from ci_perf.worktree import Checkout
@@ -84,11 +86,12 @@ def measure_plan(
     notify: Notify,
     listener: Listener,
     interrupts: Interrupts | None = None,
+    make_judge: Callable[[str, RepositoryFolders, int], PairJudge] = compare.BaselineJudge,
 ) -> Run:
     """Measure a plan that options have made, and write the run, interrupted or not.
 
     A calibration below `baselines` completes the plan. `interrupts` are those of a caller who notes
-    signals already. Raises as `measure` does.
+    signals already. `make_judge` makes what asks for pairs. Raises as `measure` does.
     """
     if options.output is not None:
         files.check_target(options.output)
@@ -114,7 +117,7 @@ def measure_plan(
                 budget_s=options.budget_s,
                 # How often the head is launched before, the history says, unless somebody has.
                 routes=options.processes is None,
-                judge=compare.BaselineJudge(base.source.commit, options, options.suspects),
+                judge=make_judge(base.source.commit, options, options.suspects),
                 before=_before(options, notify),
                 fail_fast=options.fail_fast,
                 explain_budget_s=options.explain_s or None,

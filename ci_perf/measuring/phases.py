@@ -14,6 +14,7 @@ import msgspec
 from ci_perf import hooks
 from ci_perf.errors import UsageError
 from ci_perf.measuring import (
+    clocks,
     counters,
     device,
     distributed,
@@ -156,6 +157,7 @@ def go_through(
         work=Work(operators=None, flops=None, parameters=workload.parameter_count),
         fingerprint=numbers,
         ranks=group.describe(None),
+        replaced=clocks.find_replaced(),
     )
     after = AfterTiming(todo, workload, here, group, Instruments(left, step_s, group))
     after.go_through(process, stopwatch, watcher, cache, keep)

@@ -267,7 +267,8 @@ class Process(Struct, frozen=True, kw_only=True):
     ``metrics`` are the user's own, by `metrics.name_own`, in the units of `metrics.find_metric`.
     ``printed_times`` is how many times a run of a command printed, with those that are skipped: the
     mean over its runs. ``absent`` says, by the name of an instrument, why it shows nothing: what
-    comes after the timed region has failed, or there was no time for it.
+    comes after the timed region has failed, or there was no time for it. ``replaced`` names the
+    clocks that were others after the timed region than before the author's code came.
     """
 
     index: Count
@@ -286,6 +287,7 @@ class Process(Struct, frozen=True, kw_only=True):
     metrics: dict[Name, Amount] = {}
     printed_times: Amount | None = None
     absent: dict[Name, Text] = {}
+    replaced: tuple[Name, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse numbers that nobody could judge."""

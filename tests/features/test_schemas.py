@@ -21,6 +21,7 @@ from tests.features.history.branch_histories import (
     a_workload_history,
     skipped,
 )
+from tests.features.proof.receipts import a_receipt
 from tests.runs import a_run
 from tests.step_profiles import a_cause
 
@@ -47,6 +48,7 @@ def documents():
             ),
         ),
         "plan": a_work_plan(),
+        "receipt": a_receipt(),
     }
 
 
