@@ -53,8 +53,8 @@ def main(keep: Path | None, runner: tuple[str, ...]) -> int:
         raise CiPerfError("demo: expected git on the PATH, found none; install git and try again")
     if not runner and importlib.util.find_spec("torch") is None:
         raise CiPerfError(
-            "demo: expected torch beside ci-perf, found none; `pip install '.[measure]'` brings "
-            "it, or measure in containers: --runner docker --container image=IMAGE"
+            "demo: expected torch beside ci-perf, found none; `pip install 'ci-perf[measure]'` "
+            "brings it, or measure in containers: --runner docker --container image=IMAGE"
         )
     if keep is not None and keep.exists() and not (keep.is_dir() and not any(keep.iterdir())):
         raise UsageError(

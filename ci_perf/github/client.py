@@ -144,8 +144,7 @@ class Client:
             from github import Auth, Github
         except ImportError:
             raise MissingError(
-                "PyGithub is not installed; next: `pip install '.[report]'` in a checkout of "
-                "ci_perf"
+                "PyGithub is not installed; next: `pip install 'ci-perf[report]'`"
             ) from None
         self.owner, _, self.name = access.repository.partition("/")
         self._access, self._timeout_s = access, timeout_s

@@ -90,7 +90,7 @@ class TidyTable:
         except ImportError:
             raise CiPerfError(
                 "tables need pandas, which is not installed: expected it beside ci-perf; "
-                "next: `pip install '.[frames]'` in a checkout of ci_perf"
+                "next: `pip install 'ci-perf[frames]'`"
             ) from None
         return pandas.DataFrame(list(self.rows), columns=list(self.types)).astype(dict(self.types))
 

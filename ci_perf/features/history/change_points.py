@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from ci_perf.errors import CiPerfError
 
-INSTALL = "`pip install '.[history]'` in a checkout of ci_perf"
+INSTALL = "`pip install 'ci-perf[history]'`"
 # A level is made of at least two sessions: one that stands alone is an outlier.
 LEAST_LEVEL = 2
 # Of fewer sessions the noise cannot be told from the levels.

@@ -208,7 +208,7 @@ def test_cuda_visible_devices_that_hides_all_is_named(visible):
 def test_without_torch_both_ways_to_have_one_are_named():
     step = finding("torch_missing", diagnose(torch=facts.TorchMissing())).next_step
 
-    assert "pip install '.[measure]'` in a checkout of ci_perf" in step
+    assert "pip install 'ci-perf[measure]'`" in step
     assert "`ci-perf doctor --runner docker`" in step
 
 

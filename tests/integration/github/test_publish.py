@@ -104,7 +104,7 @@ def test_no_representation_has_the_token_and_without_one_it_is_said_how_to_give_
 def test_without_pygithub_it_is_said_what_to_install(on_pull):
     on_pull.monkeypatch.setitem(sys.modules, "github", None)
 
-    assert "pip install '.[report]'" in on_pull.publish().err
+    assert "pip install 'ci-perf[report]'" in on_pull.publish().err
 
 
 def test_an_address_that_is_no_api_is_a_warning(on_pull):
