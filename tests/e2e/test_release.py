@@ -14,12 +14,18 @@ import pytest
 from ruamel.yaml import YAML
 
 from ci_perf.version import __version__
+from tests import index
 
 ROOT = Path(__file__).parents[2]
 TAG = f"v{__version__}"
-OFFLINE = re.compile("Could not fetch|Failed to establish|Temporary failure|ProxyError")
 MAKE = '#!/bin/sh\n[ "$1" = test-all ] && exit\nexec {make} PYTHON={python} "$@"\n'
-GH = '#!/bin/sh\necho "$@" > said\n'
+GH = """#!/bin/sh
+echo "$@" > said
+case $2 in
+  view) test -e announced ;;
+  create) ! test -e announced && touch announced ;;
+esac
+"""
 
 
 @pytest.fixture
@@ -75,8 +81,8 @@ def play(checkout, tmp_path):
             )
             if done[-1].returncode:
                 break
-        if done[-1].returncode and OFFLINE.search(done[-1].stdout + done[-1].stderr):
-            pytest.skip("the package index cannot be reached")
+        if done[-1].returncode:
+            index.skip_if_offline(done[-1].stdout + done[-1].stderr)
         return done
 
     return play_job
@@ -99,6 +105,11 @@ def test_a_tag_is_built_and_announced_with_its_notes(checkout, play):
     said = (checkout / "said").read_text().split()
     assert said[:3] == ["release", "create", TAG]
     assert {f"dist/{name}" for name in built} < set(said)
+
+    (again,) = play("announce")
+
+    assert again.returncode == 0
+    assert (checkout / "said").read_text().startswith(f"release upload {TAG} --clobber dist/")
 
 
 def test_a_tag_of_another_version_or_place_is_refused_before_anything_is_tested(play):

@@ -93,7 +93,7 @@ def base(docker, tmp_path_factory):
 def context(tmp_path_factory):
     """Give a copy of what goes into a build, in which a test may change something."""
     copy = tmp_path_factory.mktemp("context")
-    for name in (".dockerignore", "LICENSE", "README.md", "pyproject.toml"):
+    for name in (".dockerignore", "LICENSE", "README.md", "hatch_build.py", "pyproject.toml"):
         shutil.copy(ROOT / name, copy)
     for name in ("ci_perf", "docker", "examples", "requirements", "workloads"):
         shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
