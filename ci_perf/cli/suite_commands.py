@@ -24,7 +24,7 @@ from ci_perf.system import files
 @click.option(
     "--action",
     metavar="OWNER/REPOSITORY@COMMIT",
-    help="Your copy of ci_perf, and its commit (40 digits), for two workflows of GitHub. "
+    help="ci_perf or your copy, and its commit (40 digits) or tag, for two workflows of GitHub. "
     "Without it, no workflows are written.",
 )
 @click.option(

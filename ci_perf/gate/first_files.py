@@ -24,7 +24,7 @@ WORKFLOWS = (Path(".github/workflows/perf.yml"), Path(".github/workflows/perf-ba
 SKILL = Path(".agents/skills/ci-perf/SKILL.md")
 # What commands leave in the root of a repository.
 RESULTS = ("/run.json", "/report.md", "/comparison.json", "/calibration-run.json")
-_ACTION = re.compile(r"([A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+)@([0-9a-f]{40})")
+_ACTION = re.compile(r"([A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+)@([0-9a-f]{40}|v\d+\.\d+\.\d+)")
 _USED = re.compile(r"OWNER/ci_perf/(\S+)@0{40} #.*")
 # What may be measured without any file of ours: as far as people keep them near the root.
 _TESTS = ("test_*.py", "*/test_*.py", "*/*/test_*.py")
@@ -69,14 +69,15 @@ def write(
     """Write the files that `directory` lacks, for runners with a GPU ("cuda") or without ("cpu").
 
     The suite is of the tests and commands that `directory` has, else of an example.
-    `action` is the repository and the commit from which the workflows take ci_perf; without it no
-    workflow is written. `has_agents` adds a skill file for coding agents. Raises UsageError,
+    `action` is the repository and the commit or tag from which the workflows take ci_perf; without
+    it no workflow is written. `has_agents` adds a skill file for coding agents. Raises UsageError,
     InvalidFileError and CannotWriteError.
     """
     used = _ACTION.fullmatch(action or "")
     if action is not None and used is None:
         raise UsageError(
-            f"--action: expected OWNER/REPOSITORY@COMMIT with all 40 digits, found {action!r}"
+            "--action: expected OWNER/REPOSITORY@COMMIT with all 40 digits, or a tag such as "
+            f"@v0.1.0, found {action!r}"
         )
     templates = resources.files("ci_perf.gate") / "templates"
     texts = {}

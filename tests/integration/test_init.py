@@ -143,7 +143,16 @@ def test_a_project_with_packages_in_src_imports_them_from_there(repository):
     assert ci_perf(repository, "list", "--suite", "smoke").code == 0
 
 
-@pytest.mark.parametrize("action", ["octo/ci_perf@main", "octo@" + "1" * 40])
+def test_workflows_take_ci_perf_by_a_tag_of_a_version(repository):
+    done = ci_perf(repository, "init", "--action", "octo/ci_perf@v0.1.0")
+
+    assert done.code == 0, done.err
+    for path, called in zip(WORKFLOWS, ("check", "baseline"), strict=True):
+        uses = f"uses: octo/ci_perf/.github/workflows/{called}.yml@v0.1.0\n"
+        assert uses in (repository / path).read_text()
+
+
+@pytest.mark.parametrize("action", ["octo/ci_perf@main", "octo/ci_perf@v1", "octo@" + "1" * 40])
 def test_an_action_that_is_not_pinned_is_refused_before_anything_is_written(repository, action):
     done = ci_perf(repository, "init", "--action", action)
 
