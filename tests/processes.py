@@ -1,5 +1,6 @@
 """Real processes, and questions about them that are asked until the answer comes."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -69,6 +70,16 @@ def _command(pid):
         return Path(f"/proc/{pid}/cmdline").read_text(errors="replace")
     except OSError:
         return ""
+
+
+def find_running_in(folder):
+    """Return the commands of the processes that run in a folder, or below it."""
+    left = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if (process / "cwd").readlink().is_relative_to(folder) and is_alive(process.name):
+                left.append(_command(process.name))
+    return left
 
 
 def wait_until(condition):

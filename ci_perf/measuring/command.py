@@ -205,7 +205,7 @@ class RepeatedCommand:
                 preexec_fn=functools.partial(linux.end_with_parent, os.getpid()),  # noqa: PLW1509
             )
         if watched is not None and pipe is not None:
-            watched.copy(process.pid, pipe, output.buffer)  # type: ignore[attr-defined]
+            watched.copy(process.pid, pipe, output.fileno())
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
         self._peak_bytes = max(self._peak_bytes, linux.rss_bytes(usage))

@@ -15,7 +15,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby, pairwise
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import NamedTuple
 
 from ci_perf.measuring.turn_client import TurnTaker
 from ci_perf.model.task import CommandTurn
@@ -53,10 +53,11 @@ class Output(ABC):
         self._looks = 0
         self.against = ""
 
-    def copy(self, pid: int, pipe: int, file: IO[bytes]) -> None:
+    def copy(self, pid: int, pipe: int, file: int) -> None:
         """Copy it to a file until the process has ended: what that leaves behind may go on.
 
-        Raises RuntimeError: it waits for its copy.
+        Nothing stays in a buffer: a fork that reads the file would write it, too. Raises
+        RuntimeError: it waits for its copy, or the disk is full.
         """
         os.set_blocking(pipe, False)
         has_ended = False
@@ -69,10 +70,12 @@ class Output(ABC):
                 chunk = os.read(pipe, _CHUNK_BYTES)
                 if not chunk:  # all have closed it
                     break
-                file.write(chunk)
+                _write(file, chunk)
             self.note(chunk)
-        file.flush()  # a fork that reads it would write the rest, too
         self._look()
+        with contextlib.suppress(BlockingIOError):  # what is left behind must hear no SIGPIPE
+            if not os.read(pipe, 1):
+                os.close(pipe)
 
     @abstractmethod
     def note(self, chunk: bytes) -> None:
@@ -187,6 +190,18 @@ class TurnOutput(Output):
         whole = [steps for steps in by_turn if len(steps) > self._plan.steps]
         self.compare_gaps([step for steps in whole for step in steps])
         return [[step.time_s for step in steps[1:]] for steps in whole]
+
+
+def _write(file: int, chunk: bytes) -> None:
+    left = memoryview(chunk)
+    try:
+        while left:
+            left = left[os.write(file, left) :]
+    except OSError as error:
+        raise RuntimeError(
+            f"the output of the command cannot be kept: {error.strerror}; TMPDIR names another "
+            "place for temporary files"
+        ) from None
 
 
 def _find_against() -> str:

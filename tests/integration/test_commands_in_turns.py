@@ -3,22 +3,27 @@
 import json
 import os
 import shlex
+import shutil
 import sys
 from itertools import pairwise
 
 import msgspec
 import pytest
 
+from ci_perf.launch import local
 from ci_perf.launch.local import LocalLauncher
 from ci_perf.measuring import command
+from ci_perf.measuring.server import find_free_port
 from ci_perf.model.suite import Protocol
 from ci_perf.model.task import CommandTurn
 from tests.launches import a_task, failure_of, result_of
-from tests.processes import is_alive, kill_while, wait_until
+from tests.processes import find_running_in, is_alive, kill_while, wait_until
 
 # Prints how long each step took, and notes when, by the clock of the host.
 PROGRAM = """
-import json, os, sys, time
+import json, os, signal, sys, time
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
 open("pid", "w").write(str(os.getpid()))
 moments = []
 for number in range({steps}):
@@ -129,6 +134,39 @@ def test_a_pipe_with_tee_keeps_all_that_was_printed(side, pair, tmp_path):
         assert (len(lines), lines[-1]) == (STEPS + 1, "the end")
 
 
+PORT = """
+import socket
+held = socket.create_server(("127.0.0.1", {}))
+"""
+
+
+@pytest.mark.parametrize(
+    ("begin", "step", "reason"),
+    [
+        ("", f"{STEP}; number != 20 or [os.dup2(os.open(os.devnull, 1), n) for n in (1, 2)]", ""),
+        (
+            "",
+            f"{STEP}; number != 9 or os.kill(os.getpid(), signal.SIGSTOP)",
+            "expected a step time",
+        ),
+        ("", f"{STEP}; number != 9 or os.kill(0, signal.SIGKILL)", "was ended by SIGKILL"),
+        (PORT, STEP, "expected exit code 0, found 1"),
+    ],
+    ids=["closes its output", "stops itself", "kills its group", "needs a port"],
+)
+def test_a_copy_that_ends_in_its_own_way_stops_no_other(side, pair, tmp_path, begin, step, reason):
+    program = PROGRAM.format(steps=STEPS, step=step, code=0)
+    program = begin.format(find_free_port()) + program
+    other = program if begin else None
+
+    outcomes = pair(side("one", program), side("other", other))
+
+    reasons = [outcome.reason for outcome in outcomes if hasattr(outcome, "reason")]
+    assert len(reasons) == bool(reason)
+    assert all(reason in each for each in reasons)
+    assert find_running_in(tmp_path) == []
+
+
 LOADER = """
 import multiprocessing, time
 def load(queue):
@@ -159,6 +197,30 @@ for number in range(20):
 """
 
 
+DAEMON = """
+import os, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        time.sleep(600)
+    os._exit(0)
+os.wait()
+"""
+# A program in C keeps what it prints until it ends, whatever Python is told.
+BUFFERED = """
+import os, subprocess
+code = r'''
+#include <stdio.h>
+#include <unistd.h>
+int main(void) {
+    for (int i = 0; i < 20; i++) { usleep(20000); printf("took 0.02\\n"); }
+    return 0;
+}'''
+subprocess.run(["cc", "-x", "c", "-", "-o", "program"], input=code, text=True, check=True)
+os.execl("./program", "program")
+"""
+
+
 @pytest.mark.parametrize(
     ("program", "against"),
     [
@@ -177,13 +239,21 @@ for number in range(20):
             "import subprocess\nsubprocess.run(['sh', '-c', 'setsid sleep 600 &'])\n" + loop(STEP),
             "one of its processes has left its group",
         ),
+        (DAEMON + loop(STEP), "one of its processes has left its group"),
+        (loop(STEP, f"{STEP}; print('took 0.02 took 0.02', flush=True)"), "between two lines pass"),
+        (BUFFERED, "between two lines pass 0 times"),
         ("f = open('/dev/nvidia0')\n" + loop(STEP), "it uses a GPU"),
     ],
-    ids=["steps", "buffered", "parts", "passing", "session", "daemon", "gpu"],
+    ids=[
+        *("steps", "buffered", "parts", "passing", "session", "daemon"),
+        *("double fork", "several", "C", "gpu"),
+    ],
 )
 def test_a_launch_alone_finds_what_speaks_against_turn(side, tmp_path, program, against):
     if "nvidia" in program and not os.path.exists("/dev/nvidia0"):  # noqa: PTH110
         pytest.skip("no GPU")
+    if program is BUFFERED and shutil.which("cc") is None:
+        pytest.skip("no compiler of C")
     words = shlex.join(["env", "-u", "PYTHONUNBUFFERED", sys.executable, "program.py"])
     task = side("one", program, turn=0, words=words)
 
@@ -194,8 +264,12 @@ def test_a_launch_alone_finds_what_speaks_against_turn(side, tmp_path, program, 
 
 
 @pytest.mark.parametrize("phase", ["first turn", "turns", "rest"])
-def test_an_interrupt_ends_both_copies(side, tmp_path, phase):
-    """One of them is stopped, and must not stay so."""
+def test_an_interrupt_ends_both_copies(side, tmp_path, use_tempdir, monkeypatch, phase):
+    """One of them is stopped, and must not stay so. Neither can remove its own folders."""
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    use_tempdir(None)
     steps = 5 if phase == "rest" else 2000
     tasks = [
         side("one", steps=2000, step="time.sleep(600)" if phase == "first turn" else STEP),
@@ -207,11 +281,11 @@ def test_an_interrupt_ends_both_copies(side, tmp_path, phase):
     def has_come():
         return all(file.exists() and file.read_text() for file in awaited[phase])
 
-    with pytest.raises(KeyboardInterrupt):
-        LocalLauncher(tmp_path).launch_pair(tasks[0], tasks[1], has_come)
+    with pytest.raises(KeyboardInterrupt), local.launcher(tmp_path) as launcher:
+        launcher.launch_pair(tasks[0], tasks[1], has_come)
 
-    for note in begun:
-        assert not note.exists() or not is_alive(int(note.read_text()))
+    assert find_running_in(tmp_path) == []
+    assert list(temporary.iterdir()) == []
 
 
 def test_copies_end_with_their_parent(side, tmp_path, use_tempdir):

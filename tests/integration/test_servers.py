@@ -1,6 +1,5 @@
 """Commands of a suite that put load on a server: a real one of asyncio, and a client of its own."""
 
-import contextlib
 import http.server
 import json
 import random
@@ -9,7 +8,6 @@ import signal
 import sys
 import threading
 import time
-from pathlib import Path
 
 import pytest
 
@@ -18,7 +16,7 @@ from ci_perf.measuring.server import Server, find_free_port
 from ci_perf.model.run import Run
 from ci_perf.system import files
 from tests import repositories
-from tests.processes import wait_until
+from tests.processes import find_running_in, wait_until
 from tests.projects import Project
 
 SERVER = """
@@ -124,12 +122,7 @@ def run(git, **changes):
 
 def find_left(git):
     """Return the processes that still run in the repository."""
-    left = []
-    for process in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            if (process / "cwd").readlink() == git.root:
-                left.append((process / "cmdline").read_text())
-    return left
+    return find_running_in(git.root)
 
 
 def test_what_the_client_writes_is_the_step_time(repository):
