@@ -242,7 +242,7 @@ class LocalLauncher(Launcher):
 def launcher(root: Path, home: Path | None = None) -> Iterator[LocalLauncher]:
     """Provide a launcher that keeps compiled code until the end. Raises CannotWriteError."""
     with (
-        guardian.guard(child_environment.apart_from(root, os.environ, threads=1)),
+        guardian.guard(child_environment.apart_from(root, os.environ, threads=1), scratch.__name__),
         caches() as folder,
         contextlib.closing(LocalLauncher(root, caches=folder, home=home)) as made,
     ):
@@ -251,7 +251,7 @@ def launcher(root: Path, home: Path | None = None) -> Iterator[LocalLauncher]:
 
 @contextlib.contextmanager
 def caches() -> Iterator[Path]:
-    """Provide a folder for compiled code, once what killed launches left is gone.
+    """Provide a folder for compiled code; what killed launches leave is gone before and after.
 
     Raises CannotWriteError.
     """
@@ -259,6 +259,7 @@ def caches() -> Iterator[Path]:
         try:
             scratch.sweep()
             folder = stack.enter_context(scratch.folder())
+            stack.callback(scratch.sweep)  # a worker that was ended removes no folder of its own
         except OSError as error:
             raise CannotWriteError(
                 f"{error.filename}: cannot be made: {error.strerror}; TMPDIR names another place "

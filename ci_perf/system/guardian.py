@@ -1,15 +1,17 @@
 """A process that outlives ours if that is killed, and ends at once what ours has left.
 
-`python -P -m ci_perf.system.guardian` reads until our end. It hears a word where we end as we
-should; else it does what the next run would do: it sweeps.
+`python -P -m ci_perf.system.guardian MODULE PLACE...` reads until our end. It hears a word where we
+end as we should; else it does what the next run would do: it calls `sweep(PLACE...)` of the module.
 """
 
 import contextlib
+import importlib
 import os
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 _BYE = b"bye"
 # The kernel closes our files one by one, and ends our children after us.
@@ -17,12 +19,12 @@ _SWEEPS, _PAUSE_S = 5, 0.3
 
 
 @contextlib.contextmanager
-def guard(environment: Mapping[str, str]) -> Iterator[None]:
+def guard(environment: Mapping[str, str], module: str, *places: Path) -> Iterator[None]:
     """Have a guardian within, where one can be started."""
     process = None
     with contextlib.suppress(OSError):
         process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "ci_perf.system.guardian"],
+            [sys.executable, "-P", "-m", "ci_perf.system.guardian", module, *map(str, places)],
             env=environment,
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
@@ -43,11 +45,11 @@ def _watch() -> None:
     """Wait for the end of who has started us."""
     if os.fork() or sys.stdin.buffer.read() == _BYE:
         return
-    from ci_perf.system import scratch
-
+    module, *places = sys.argv[1:]
+    sweep = importlib.import_module(module).sweep
     for _ in range(_SWEEPS):
         with contextlib.suppress(OSError):
-            scratch.sweep()
+            sweep(*map(Path, places))
         time.sleep(_PAUSE_S)
 
 

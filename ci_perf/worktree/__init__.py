@@ -14,12 +14,13 @@ from pathlib import Path
 import msgspec
 
 from ci_perf.errors import CiPerfError, UsageError
+from ci_perf.launch import child_environment
 from ci_perf.launch.run_task import Launcher
 from ci_perf.model.base import Side
 from ci_perf.model.run import Source
 from ci_perf.model.suite import Plan, PlannedWorkload
 from ci_perf.model.task import Task, TaskFailure
-from ci_perf.system import child, git, linux, signals
+from ci_perf.system import child, git, guardian, linux, signals
 from ci_perf.system.child import Ended
 from ci_perf.worktree import merge_base, sources, worktree_dir
 from ci_perf.worktree.merge_base import Start
@@ -247,7 +248,9 @@ def commit_of(
 
 @contextlib.contextmanager
 def _check_out(root: Path, ref: str, start: Start, *, has_setup: bool) -> Iterator[Checkout]:
-    with signals.defer_signals() as deferral:
+    environment = child_environment.apart_from(start.top, os.environ, threads=1)
+    guard = guardian.guard(environment, worktree_dir.__name__, start.top)
+    with signals.defer_signals() as deferral, guard:
         worktree_dir.sweep(start.top)
         with worktree_dir.claim_folder(start.top) as folder:
             run = functools.partial(_run_git, folder, deferral.have_come)
