@@ -50,4 +50,6 @@ def try_command(
     shown = reports.COMPARISON_FORMS[reports.report_format(None, report)](tried.comparison)
     end = trial.describe_end(is_red=is_red)
     console.emit(f"{tried.scope}.\n\n{shown.rstrip()}\n\n{end}\n", output=report)
+    if tried.trouble is not None:
+        raise tried.trouble
     return ExitCode.OK if is_red else ExitCode.NO_ANSWER

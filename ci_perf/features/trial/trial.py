@@ -13,7 +13,7 @@ import msgspec
 
 from ci_perf import hooks, session, suite
 from ci_perf.api_types import Notify
-from ci_perf.errors import CiPerfError, UsageError
+from ci_perf.errors import CannotWriteError, CiPerfError, UsageError
 from ci_perf.gate import arguments, collecting, compare, lab, measure, run_summary, sources
 from ci_perf.gate.options import MeasureOptions
 from ci_perf.judging import launch_numbers
@@ -45,10 +45,11 @@ _BURNS, _BURN = 20, 200_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """What was planted, in words, and the verdict on it."""
+    """What was planted, in words, and the verdict; ``trouble`` is why the run is not written."""
 
     scope: str
     comparison: Comparison
+    trouble: CannotWriteError | None = None
 
 
 class _SameCheckout(Checkout):
@@ -91,6 +92,8 @@ def measure_trial(
         options = arguments.measure_options(
             None, {**given, "against": None, "baselines": temporary.path / "baselines"}
         )
+        if options.output is not None:
+            files.check_target(options.output)
         plan = measure.plan(options, has_tests=True)
         with lab.open(plan, options, notify, listener) as here:
             plan = _choose_workload(here, plan, notify)
@@ -155,13 +158,18 @@ def _measure_open(here: Lab, plan: Plan, options: MeasureOptions, notify: Notify
         checkout=dataclasses.replace(same, notes=(scope,)),
         judge=compare.BaselineJudge("", options),
     )
-    run = check_pairs(session.measure(here, plan, against=against), workload)
-    if options.output is not None:
-        files.write(options.output, run)
+    run, trouble = session.measure(here, plan, against=against), None
+    try:
+        if options.output is not None:
+            files.write(options.output, run)
+    except CannotWriteError as error:
+        # Minutes of measuring are worth their verdict.
+        trouble = error
+    check_pairs(run, workload)
     rules = compare.rules(options.workloads, run.suite, machine=run.environment.hard, notify=notify)
     label = str(options.output) if options.output else f"run {run.id}"
     comparison = compare.against_baselines(run, options.baselines, label=label, rules=rules)
-    return Trial(scope=scope, comparison=comparison)
+    return Trial(scope=scope, comparison=comparison, trouble=trouble)
 
 
 def check_pairs(run: Run, workload: PlannedWorkload) -> Run:

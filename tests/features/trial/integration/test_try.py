@@ -8,6 +8,7 @@ import pytest
 
 from ci_perf.errors import ExitCode
 from tests import repositories
+from tests.processes import find_running_in
 from tests.projects import Project
 
 # Sleeps, so that a busy machine changes little. It notes what is planted into it.
@@ -71,15 +72,18 @@ def test_a_loop_is_red_by_the_same_work_in_each_launch_of_the_head(folder):
     assert "on purpose by ci-perf try" in folder.run("compare", "../run.json").out
 
 
-def test_the_whole_command_is_slowed_down_and_the_checkout_stays_as_it_is(tmp_path):
+def test_a_whole_command_is_slowed_down_and_told_where_no_run_can_be_kept(tmp_path):
+    """The checkout stays as it is."""
     git = repositories.init(tmp_path / "project")
     git.commit(README="A newcomer's.")
     (git.root / "train.py").write_text(WHOLE)
     before = git.ask("status", "--porcelain")
 
-    done = tried(Project(git.root), "--", sys.executable, "train.py")
+    done = tried(Project(git.root), "-o", "/dev/full", "--", sys.executable, "train.py")
 
-    assert done.code == ExitCode.OK, done.err
+    assert done.code == ExitCode.NO_ANSWER, done.err
+    assert "/dev/full: cannot be written: No space left on device" in done.err
+    assert END in done.out
     assert "after the command, before its time is taken" in done.out.splitlines()[0]
     assert git.ask("status", "--porcelain") == before
     assert git.worktrees() == [str(git.root)]
@@ -111,6 +115,7 @@ def test_a_workload_of_the_suite_is_tried(folder):
         (["--"], 2, "expected a command behind it"),
         (["--", "no-such-program"], 3, "cannot start 'no-such-program'"),
         (["--", "sh", "-c", "echo told; exit 4"], 3, "found 4; next: run it without ci-perf"),
+        (["-o", "nowhere/run.json", "--", "true"], 3, "next: mkdir -p"),
         (["--pytest", "nowhere"], 2, "expected a path below"),
         (["--pytest", "empty.py"], 2, "expected a test with the fixture"),
         (["--budget", "0s", "--", "true"], 2, "expected time for 2 pairs of command, found"),
@@ -131,15 +136,25 @@ def test_an_error_says_what_comes_next(folder, arguments, code, said):
     assert said in done.err
 
 
-def test_an_interrupt_ends_it_and_leaves_no_process(folder):
-    (folder.root / "train.py").write_text("import time\ntime.sleep(600)\n")
-    process = folder.start("try", "--wait", "0s", "--", sys.executable, "train.py")
+@pytest.mark.parametrize(
+    ("program", "phase", "is_kept"),
+    [
+        ("import time\ntime.sleep(600)\n", "a few launches first", False),
+        (LOOP, "launching base and head", True),
+    ],
+)
+def test_an_interrupt_ends_it_and_leaves_no_process(folder, program, phase, is_kept):
+    (folder.root / "train.py").write_text(program)
+    options = ("--wait", "0s", "-o", "../run.json")
+    process = folder.start("try", *options, "--", sys.executable, "train.py")
     for heard in process.stderr:
-        if "a few launches first" in heard:
-            process.send_signal(signal.SIGINT)
+        if phase in heard:
+            process.send_signal(signal.SIGTERM if is_kept else signal.SIGINT)
             break
 
     _, err = process.communicate(timeout=60)
 
     assert process.returncode == ExitCode.INTERRUPTED
     assert "interrupted" in err
+    assert (folder.root.parent / "run.json").exists() == is_kept
+    assert find_running_in(folder.root) == []
