@@ -22,8 +22,9 @@ from ci_perf.features.bisect.bisection import (
     CommitAnswer,
     ParentPairs,
 )
-from ci_perf.features.bisect.sessions import BisectSessions, Measurement, PairsJudge
+from ci_perf.features.bisect.sessions import BisectSessions, Measurement
 from ci_perf.gate import arguments, commits
+from ci_perf.gate.commit_pairs import PairsJudge
 from ci_perf.gate.commits import CommitLine, CommitPrograms
 from ci_perf.gate.options import MeasureOptions
 from ci_perf.model.comparison import Change

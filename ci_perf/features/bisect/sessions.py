@@ -4,22 +4,16 @@ import dataclasses
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
-from ci_perf import session, worktree
+from ci_perf import worktree
 from ci_perf.api_types import Notify
 from ci_perf.errors import OF_MACHINE, CiPerfError
-from ci_perf.gate import commits, lab, measure, run_summary, runners
+from ci_perf.gate import run_summary
+from ci_perf.gate.commit_pairs import CommitSessions, PairsJudge
 from ci_perf.gate.options import MeasureOptions
-from ci_perf.judging import compare, summarise
 from ci_perf.model.comparison import Row
-from ci_perf.model.environment import Machine
-from ci_perf.model.run import UNKNOWN_COMMIT, Run, Source
-from ci_perf.model.suite import Limits, Plan, Tiers
-from ci_perf.model.summary import Summary
-from ci_perf.model.task import MachineDescription
-from ci_perf.model.validity import Status, Validity
-from ci_perf.session import Listener, PairJudge
+from ci_perf.model.run import Run
+from ci_perf.session import Listener
 from ci_perf.system.signals import Interrupts
 from ci_perf.worktree import Checkout
 
@@ -41,57 +35,7 @@ class Measurement:
     is_out_of_time: bool = False
 
 
-class PairsJudge(PairJudge):
-    """Judges by pairs alone, as no baseline tells of old commits.
-
-    A person is told no verdict, and what somebody has accepted is a loss all the same.
-    """
-
-    def __init__(self, limits: Callable[[Machine], Limits], tiers: Tiers) -> None:
-        self.limits, self.tiers = limits, tiers
-        self._known: Limits | None = None
-
-    def first_launches(self, plan: Plan, machine: Machine) -> dict[str, int]:
-        """Return one for each: pairs decide, and need its size of a step before."""
-        del machine
-        return {workload.id: 1 for workload in plan.workloads}
-
-    def undecided(self, run: Run) -> tuple[dict[str, float], int]:
-        """See PairJudge."""
-        head = summarise.run(run, label="")
-        return compare.find_undecided(
-            _summarise_unmeasured(run), head, limits=self._of(run), tiers=self.tiers
-        )
-
-    def rows(self, run: Run) -> tuple[Row, ...]:
-        """Judge what there is."""
-        head = summarise.run(run, label="")
-        limits = self._of(run)
-        return compare.compare(
-            _summarise_unmeasured(run), head, limits=limits, tiers=self.tiers
-        ).rows
-
-    def _of(self, run: Run) -> Limits:
-        if self._known is None:
-            self._known = self.limits(run.environment.hard)
-        return self._known
-
-
-def _summarise_unmeasured(run: Run) -> Summary:
-    """Return a side that nobody has measured."""
-    return Summary(
-        label="",
-        source=Source(commit=UNKNOWN_COMMIT, branch=UNKNOWN_COMMIT, dirty=False),
-        run="",
-        suite=run.suite,
-        selection=(),
-        validity=Validity(status=Status.VALID),
-        subjects=(),
-        failed=(),
-    )
-
-
-class BisectSessions:
+class BisectSessions(CommitSessions):
     """Launches sessions here, each in a worktree of its commit, until the budget is spent."""
 
     def __init__(
@@ -106,16 +50,12 @@ class BisectSessions:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Take the known-good commit as `base`: its setup is run once, unless in a container."""
+        chosen = dataclasses.replace(options, select=(workload,))
+        super().__init__(chosen, ending, notify, listener)
         self.count = 0
-        self.machine: MachineDescription | None = None
-        self._options = dataclasses.replace(options, select=(workload,))
         self._base = base
-        self._ending = ending
-        self._notify = notify
-        self._listener = listener
         self._clock = clock
         self._end = clock() + options.budget_s
-        self._ready: set[Path] = set()
 
     @property
     def left_s(self) -> float:
@@ -131,10 +71,10 @@ class BisectSessions:
         self.count += 1
         try:
             if not against:
-                run = self.run(commit, self._base, judge)
+                run = self.run(commit, self._base, judge, budget_s=self.left_s)
             else:
                 with worktree.commit_of(self._options.root, against) as base:
-                    run = self.run(commit, base, judge)
+                    run = self.run(commit, base, judge, budget_s=self.left_s)
         except OF_MACHINE:
             raise
         except CiPerfError as error:
@@ -142,37 +82,6 @@ class BisectSessions:
         if run_summary.is_interrupted(run):
             raise KeyboardInterrupt
         return measurement_of(run, judge)
-
-    def run(self, commit: str, base: Checkout, judge: PairsJudge) -> Run:
-        """Launch a commit beside a base. Raises CiPerfError; an interrupted run says so."""
-        with worktree.commit_of(self._options.root, commit, has_setup=True) as head:
-            options = commits.options_of(self._options, head)
-            plan = measure.plan(options)
-            of_base = lab.with_plan(base, plan, options)
-            # A container begins without what a setup has installed.
-            ready = self._ready if options.runner.kind == runners.LOCAL else ()
-            with lab.open_with_base(
-                of_base, plan, options, self._ending, self._notify, self._listener(), ready=ready
-            ) as here:
-                checkout = here.base or of_base
-                if checkout.trouble:
-                    raise CiPerfError(checkout.trouble)
-                self._ready.add(base.root)
-                self.machine = here.machine
-                return session.measure(
-                    here,
-                    plan,
-                    against=session.Against(
-                        checkout=checkout,
-                        budget_s=max(self.left_s, 0.0),
-                        judge=judge,
-                        routes=True,
-                    ),
-                    records=measure.find_records(
-                        plan, options, checkout, self._notify, believes_cache=True
-                    ),
-                    baselines=options.baselines,
-                )
 
 
 def measurement_of(run: Run, judge: PairsJudge) -> Measurement:
@@ -190,4 +99,4 @@ def measurement_of(run: Run, judge: PairsJudge) -> Measurement:
             what = f"the known-good commit failed beside it: {paired.trouble}"
             return Measurement(failure=what, output=paired.output)
     stopped = run.interleaved.stopped if run.interleaved else "decided"
-    return Measurement(rows=judge.rows(run), is_out_of_time=stopped == "budget")
+    return Measurement(rows=judge.judge(run).rows, is_out_of_time=stopped == "budget")
