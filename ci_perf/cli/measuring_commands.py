@@ -64,10 +64,7 @@ def add_sources(command: Any) -> Any:  # noqa: ANN401  what click decorates
     return command
 
 
-@click.command("check", cls=CommandAtEnd, options_metavar="[OPTIONS]")
-@measure_options.add_measure_options(*measure_options.CHECKING)
-@add_sources
-@click.option(
+metric_option = click.option(
     "--metric",
     default="",
     metavar="NAME_ms=REGEX",
@@ -76,6 +73,19 @@ def add_sources(command: Any) -> Any:  # noqa: ANN401  what click decorates
     "--reads FORMAT[:FILE] reads numbers that the command writes, such as those of vllm.  "
     "[default: (the time of the whole command)]",
 )
+setup_option = click.option(
+    "--setup",
+    default="",
+    metavar="COMMAND",
+    help="With -- COMMAND or --pytest: a shell command that prepares a checkout, such as a link to "
+    "untracked data. It runs once in each side.",
+)
+
+
+@click.command("check", cls=CommandAtEnd, options_metavar="[OPTIONS]")
+@measure_options.add_measure_options(*measure_options.CHECKING)
+@add_sources
+@metric_option
 @click.option(
     "--skip",
     type=click.IntRange(0),
@@ -91,13 +101,7 @@ def add_sources(command: Any) -> Any:  # noqa: ANN401  what click decorates
     help="With -- COMMAND: the format of the numbers that the command writes to {output}, or to "
     "FILE: vllm, hyperfine, pytest-benchmark, …",
 )
-@click.option(
-    "--setup",
-    default="",
-    metavar="COMMAND",
-    help="With -- COMMAND or --pytest: a shell command that prepares a checkout, such as a link to "
-    "untracked data. It runs once in each side.",
-)
+@setup_option
 @options.fail_on(default=None)
 @options.paused_until
 @options.run_output(default="run.json")

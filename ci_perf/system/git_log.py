@@ -131,6 +131,14 @@ def first_parents(top: Path, after: str, until: str, now: datetime) -> list[Line
     return _list_commits(top, ("--first-parent", "--reverse", until, f"^{after}"), now)
 
 
+def last_first_parents(top: Path, until: str, most: int, now: datetime) -> list[LineCommit]:
+    """Return the last commits from `until` back along first parents, newest first.
+
+    Raises CiPerfError.
+    """
+    return _list_commits(top, ("--first-parent", f"--max-count={most}", until), now)
+
+
 def commit(top: Path, name: str, now: datetime) -> LineCommit:
     """Describe one commit. Raises CiPerfError."""
     (described,) = _list_commits(top, ("--max-count=1", name), now)

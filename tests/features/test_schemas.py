@@ -12,6 +12,7 @@ from ci_perf.features.explain.answer import ExplainedWorkload, ExplainedWorkload
 from ci_perf.features.history.backfilled import Backfill, BackfilledCommit
 from ci_perf.model import codec
 from ci_perf.model.explanation import Explanation
+from tests.features.backtest.backtests import a_backtest
 from tests.features.bisect.bisections import a_bisected, a_bisection
 from tests.features.fleet.work_plans import a_work_plan
 from tests.features.history.branch_histories import (
@@ -39,6 +40,7 @@ def documents():
             baselines="baselines",
             commits=(BackfilledCommit(commit=a_bisected(1).commit, outcome="measured"),),
         ),
+        "backtest": a_backtest(),
         "bisection": a_bisection(),
         "explanation": ExplainedWorkloads(
             suite="smoke",

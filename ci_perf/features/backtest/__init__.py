@@ -1,0 +1,14 @@
+"""Say which of the last merges moved: each is launched beside its parent, and measured again."""
+
+from ci_perf.hooks import Feature, FeatureCommand
+
+FEATURE = Feature(
+    commands={
+        "backtest": FeatureCommand(
+            group="First week",
+            does="Say which of your last 50 merges made the code slower, larger or faster.",
+            target="ci_perf.features.backtest.command:backtest_command",
+        )
+    },
+    documents={"backtest": "ci_perf.features.backtest.backtested:Backtest"},
+)
