@@ -192,7 +192,7 @@ def _list_limits(rows: Iterable[Row]) -> Iterator[Command]:
         if isinstance(row, Change) and row.remedy is not None:
             limits[row.metric] = max(row.remedy.limit, limits.get(row.metric, 0.0))
     for metric, size in limits.items():
-        if size <= _LARGEST_LIMIT:
+        if 0 < size <= _LARGEST_LIMIT:
             # The digits that people read, rounded up.
             limit = float(units.round_up(size).removesuffix(" %")) / 100
             yield Command(f"{clean(metric)} = {{ limit = {limit:.6g} }}")

@@ -155,7 +155,7 @@ def test_the_limit_to_write_down_is_large_enough_and_toml(limit):
     assert limit <= written <= 1.1 * limit
 
 
-@pytest.mark.parametrize("limit", [0.21, 25.0])
+@pytest.mark.parametrize("limit", [0.0, 0.21, 25.0])
 def test_a_limit_that_would_promise_nothing_is_not_advised(limit):
     (step,) = steps(an_undecided(pairs=18, remedy=a_remedy(limit=limit)), **IN_PAIRS)
 
