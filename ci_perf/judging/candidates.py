@@ -159,7 +159,7 @@ def find_candidates(
     tasks = _find_pairs(head, metrics.TASKS)
     memory = find_limit(limits, metrics.HOST_RSS_PEAK.name) or Limit()
     fits_new_processes = _fits_new_processes(head, memory)
-    for metric in metric_values.find_judged(head.sessions):
+    for metric in metric_values.find_recorded(head.sessions):
         sessions = metric_values.list_current_epoch(head, metric)
         limit = find_limit(limits, metric.name)
         if limit is None or not sessions:
@@ -202,7 +202,7 @@ def find_candidates(
 
 def known_beforehand(base: Subject, limits: dict[str, Limit]) -> Iterator[Known]:
     """Yield what the history knows of the noisy metrics that gate, before the head is launched."""
-    for metric in metric_values.find_judged(base.sessions):
+    for metric in metric_values.find_recorded(base.sessions):
         limit = find_limit(limits, metric.name)
         history = metric_values.history(base, metric)
         if metric.kind not in KIND_OF or limit is None or not limit.gate or not history.current:

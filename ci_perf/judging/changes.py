@@ -34,13 +34,14 @@ def note_more_work(candidates: Iterable[Candidate]) -> list[Candidate]:
             [head for _, head in each.pairs[:EARLY_PAIRS]],
         )
     }
+    growing = by_history | by_pairs
     return [
         replace(
             each,
             does_more=each.workload in by_history and not each.is_accepted,
             has_more_counts=each.workload in by_pairs,
         )
-        if each.metric.name in signs.SLOWED
+        if each.metric.name in signs.SLOWED and each.workload in growing
         else each
         for each in asked
     ]

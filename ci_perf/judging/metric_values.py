@@ -61,27 +61,27 @@ R = TypeVar("R", bound=Recorded)
 
 def find_judged(sessions: Iterable[Recorded]) -> tuple[Metric, ...]:
     """Return what may have a verdict: the metrics of ours, and the user's own of these sessions."""
-    return (*metrics.JUDGED, *_find_own(sessions))
+    return (*metrics.JUDGED, *metrics.find_own(_list_names(sessions)))
 
 
-def find_all(sessions: Iterable[Recorded]) -> tuple[Metric, ...]:
-    """Return every metric of ours, and the user's own of these sessions."""
-    return (*metrics.ALL, *_find_own(sessions))
+def find_recorded(
+    sessions: Iterable[Recorded], *, of: Iterable[Metric] = metrics.JUDGED
+) -> tuple[Metric, ...]:
+    """Return the metrics that these sessions have: those `of` ours, then the user's own."""
+    names = _list_names(sessions)
+    return (*(each for each in of if each.name in names), *metrics.find_own(names))
 
 
-def _find_own(sessions: Iterable[Recorded]) -> tuple[Metric, ...]:
-    return metrics.find_own(
-        name for session in sessions for process in session.processes for name in process
-    )
+def _list_names(sessions: Iterable[Recorded]) -> set[str]:
+    return {name for session in sessions for process in session.processes for name in process}
 
 
-def list_current_epoch(subject: Subject, metric: Metric) -> list[list[float]]:
+def list_current_epoch(subject: Subject, metric: Metric) -> Sessions:
     """Return the values of a metric per session of its current epoch, without those that lack it.
 
     Empty where an accepted change took the metric away.
     """
-    sessions = current_sessions(subject.sessions, metric.name)
-    return [list_session_values(session, metric.name) for session in sessions]
+    return history(subject, metric).current
 
 
 def history(subject: Subject, metric: Metric) -> History:
@@ -91,18 +91,15 @@ def history(subject: Subject, metric: Metric) -> History:
 
 def history_of(sessions: Sequence[Recorded], metric: Metric) -> History:
     """Return the values of a metric per session, by epoch; sessions that lack it are left out."""
-    newest = current_epoch(sessions, metric.name)
-    older = [session for session in sessions if _epoch(session, metric.name) != newest]
-    return History(
-        current=[
-            list_session_values(session, metric.name)
-            for session in current_sessions(sessions, metric.name)
-        ],
-        earlier=tuple(
-            [list_session_values(session, metric.name) for session in epoch]
-            for epoch in by_epoch(older, metric.name)
-        ),
-    )
+    name, newest = metric.name, 0
+    epochs: dict[int, list[list[float]]] = {}
+    for session in sessions:
+        epoch = session.epochs.get(name, 0)
+        newest = max(newest, epoch)
+        if values := list_session_values(session, name):
+            epochs.setdefault(epoch, []).append(values)
+    current = epochs.pop(newest, [])
+    return History(current=current, earlier=tuple(epochs[number] for number in sorted(epochs)))
 
 
 def current_sessions(sessions: Sequence[R], name: str) -> list[R]:
@@ -140,7 +137,8 @@ def list_session_values(session: Recorded, name: str) -> list[float]:
 
 def centres(subject: Subject) -> Numbers:
     """Return the centre of every metric that the subject has."""
-    values = {metric: list_current_epoch(subject, metric) for metric in find_all(subject.sessions)}
+    recorded = find_recorded(subject.sessions, of=metrics.ALL)
+    values = {metric: list_current_epoch(subject, metric) for metric in recorded}
     return {
         metric.name: centre(metric.kind, sessions)
         for metric, sessions in values.items()

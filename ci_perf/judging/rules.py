@@ -316,6 +316,8 @@ def _judge_row(judged: Judgement) -> Judgement:
 
 
 def _with_row(judged: Judgement, row: Change, is_closed: bool) -> Judgement:  # noqa: FBT001
+    if row is judged.change and not is_closed:
+        return judged
     return replace(judged, change=row, is_open=judged.is_open and not is_closed)
 
 

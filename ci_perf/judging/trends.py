@@ -171,7 +171,7 @@ def _noise(lines: Sequence[Line]) -> Noise:
 
 
 def _find_watched(subject: Subject, threshold: Threshold) -> Iterable[_Watched]:
-    for metric in metric_values.find_judged(subject.sessions):
+    for metric in metric_values.find_recorded(subject.sessions):
         kind = KIND_OF.get(metric.kind)
         least = threshold(subject, metric)
         if kind is None or least is None:
@@ -231,7 +231,7 @@ def describe(history: Sequence[Subject], threshold: Threshold) -> tuple[MetricHi
     return tuple(
         _metric_history(subject, metric, has_drifted=(subject.workload, metric.name) in drifted)
         for subject in sorted(history, key=lambda subject: subject.workload)
-        for metric in metric_values.find_judged(subject.sessions)
+        for metric in metric_values.find_recorded(subject.sessions)
         if threshold(subject, metric) is not None
         and metric_values.list_current_epoch(subject, metric)
     )

@@ -8,6 +8,7 @@ import msgspec
 from ci_perf.judging import comparability, metric_values, rules
 from ci_perf.judging.candidates import Candidate
 from ci_perf.judging.expected import MAY_BE_UNKNOWN, Expected
+from ci_perf.judging.metric_values import Sessions
 from ci_perf.model import metrics
 from ci_perf.model.base import OUTSIDE_SUITES, Scalar
 from ci_perf.model.comparison import Change, Code, Uncompared, Verdict
@@ -83,7 +84,7 @@ def _find_gating(head: Subject, limits: dict[str, Limit]) -> list[str]:
     """Return the metrics of a workload that can fail the job."""
     values = {
         metric.name: metric_values.list_current_epoch(head, metric)
-        for metric in metric_values.find_judged(head.sessions)
+        for metric in metric_values.find_recorded(head.sessions)
     }
     return [
         name
@@ -207,7 +208,7 @@ def _one_sided(
     base: Subject, head: Subject, limits: dict[str, Limit], side: Summary
 ) -> Iterator[Uncompared]:
     """Yield a row per metric that one side has and the other lacks."""
-    for metric in metric_values.find_judged((*base.sessions, *head.sessions)):
+    for metric in metric_values.find_recorded((*base.sessions, *head.sessions)):
         limit = find_limit(limits, metric.name)
         if limit is None:
             continue
@@ -226,7 +227,7 @@ def _one_sided(
             yield _row(head, Verdict.NEW, Code.NEW, head=numbers, metric=name, gate=gate)
 
 
-def _is_zero(sessions: list[list[float]]) -> bool:
+def _is_zero(sessions: Sessions) -> bool:
     return not any(value for session in sessions for value in session)
 
 

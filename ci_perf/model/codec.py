@@ -120,11 +120,12 @@ def _check_version(version: int, name: str) -> None:
 
 def build_object(pairs: list[tuple[str, object]]) -> dict[str, object]:
     """Return an object of JSON. Raises TwiceError."""
-    names = [name for name, _ in pairs]
-    if len({*names}) < len(names):
+    document = dict(pairs)
+    if len(document) < len(pairs):
+        names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
         raise TwiceError(f"expected each key once, found {twice!r} twice")
-    return dict(pairs)
+    return document
 
 
 def _too_deep(name: str) -> str:

@@ -29,19 +29,6 @@ from ci_perf.model.summary import Numbers
 from ci_perf.model.validity import Validity
 
 
-class Verdict(Enum):
-    """What is said of a row, the worst first; its `Code` says why."""
-
-    FAILED = "failed"
-    NUMERICS_CHANGED = "numerics_changed"
-    REGRESSED = "regressed"
-    LIKELY_SLOWER = "likely_slower"
-    INCONCLUSIVE = "inconclusive"
-    NEW = "new"
-    IMPROVED = "improved"
-    UNCHANGED = "unchanged"
-
-
 class Code(StrEnum):
     """Why a row has its verdict: one code for each next step (docs/verdicts.md has them all)."""
 
@@ -89,15 +76,28 @@ class Severity(Enum):
     UNCHANGED = "unchanged"
     NOT_GATING = "not gating"
 
-    @property
-    def rank(self) -> int:
-        """Return the place in the order; 0 is the worst."""
-        return _RANKS[self]
+    def __init__(self, _value: str) -> None:
+        self.rank = len(type(self).__members__)  # the place in the order; 0 is the worst
 
 
-_RANKS = {severity: rank for rank, severity in enumerate(Severity)}
-# What is no reason to act where a metric does not gate.
-_NEEDS_A_GATE = frozenset({Verdict.FAILED, Verdict.LIKELY_SLOWER, Verdict.INCONCLUSIVE})
+class Verdict(Enum):
+    """What is said of a row, the worst first; its `Code` says why."""
+
+    FAILED = "failed"
+    NUMERICS_CHANGED = "numerics_changed"
+    REGRESSED = "regressed"
+    LIKELY_SLOWER = "likely_slower"
+    INCONCLUSIVE = "inconclusive"
+    NEW = "new"
+    IMPROVED = "improved"
+    UNCHANGED = "unchanged"
+
+    def __init__(self, value: str) -> None:
+        self.severity = Severity[value.upper()]
+        # No reason to act where a metric does not gate.
+        needs_gate = value in {"failed", "likely_slower", "inconclusive"}
+        milder = Severity.WARNING if value == "regressed" else self.severity
+        self.severity_without_gate = Severity.NOT_GATING if needs_gate else milder
 
 
 class Interval(Struct, frozen=True, kw_only=True):
@@ -237,17 +237,13 @@ Row = Change | Uncompared | Numerics
 
 def severity_of(row: Row) -> Severity:
     """Return how serious a row is. A metric without a gate is a warning at most."""
-    if not row.gate and not is_of_workload(row):
-        if row.verdict is Verdict.REGRESSED:
-            return Severity.WARNING
-        if row.verdict in _NEEDS_A_GATE:
-            return Severity.NOT_GATING
-    return Severity[row.verdict.name]
+    is_mild = not (row.gate or is_of_workload(row))
+    return row.verdict.severity_without_gate if is_mild else row.verdict.severity
 
 
 def worst(verdicts: Iterable[Verdict], *, default: Verdict = Verdict.INCONCLUSIVE) -> Verdict:
     """Return the worst of several verdicts that count; `default` where there is none."""
-    return min(verdicts, key=lambda verdict: Severity[verdict.name].rank, default=default)
+    return min(verdicts, key=lambda verdict: verdict.severity.rank, default=default)
 
 
 def is_of_workload(row: Row) -> bool:

@@ -65,7 +65,7 @@ def list_steps(comparison: Comparison) -> dict[Topic, Phrase]:
     slower = [(row.drift or 1.0) > 1 for row in list_cleared(comparison)]
     if not is_outside and max(slower.count(True), slower.count(False)) > 1:  # one may be chance
         groups[Topic.STALE] = []
-    for row in table_rows.worst_first(comparison.rows):
+    for row in comparison.rows:
         topic = find_topic(row, comparison)
         is_moot = row.workload in blamed or (is_outside and topic is Topic.IMPROVED)
         if topic is not None and not (topic in _ACCEPTING and is_moot):
@@ -74,7 +74,7 @@ def list_steps(comparison: Comparison) -> dict[Topic, Phrase]:
         topic: sentences.say(
             topic.name.lower(),
             is_outside=is_outside,
-            **_gather_values(groups[topic], comparison),
+            **_gather_values(table_rows.worst_first(groups[topic]), comparison),
         )
         for topic in Topic
         if topic in groups

@@ -147,10 +147,10 @@ def _tell_origin(comparison: Comparison) -> Iterator[Block]:
 def _list_failures(comparison: Comparison, *, most: int) -> Iterator[Block]:
     failed = [
         row
-        for row in table_rows.worst_first(comparison.rows)
+        for row in comparison.rows
         if isinstance(row, Uncompared) and (row.code is Code.FAILED or row.phase is not None)
     ]
-    for row in failed[:most]:
+    for row in table_rows.worst_first(failed)[:most]:
         parameters = ", ".join(f"{name}={value}" for name, value in sorted(row.parameters.items()))
         # How much memory was in use when it ran out.
         used = row.exhausted

@@ -205,7 +205,8 @@ def _find_all(comparison: Comparison) -> dict[RowFinding, list[Phrase]]:
     """Name the workloads of which something is said, each by its worst row, step times first."""
     findings: dict[RowFinding, dict[object, Phrase]] = {finding: {} for finding in RowFinding}
     judged = {row.workload for row in comparison.rows if isinstance(row, Change)}
-    rows = table_rows.worst_first(comparison.rows)
+    rows = [row for row in comparison.rows if severity_of(row) is not Severity.UNCHANGED]
+    rows = table_rows.worst_first(rows)
     for row in sorted(rows, key=lambda row: phrases.metric(row) != phrases.STEP_TIME):
         is_answered = severity_of(row) is Severity.NEW and row.workload in judged
         if not is_answered and (finding := _find(row, comparison)):

@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Iterable, Sequence
+from typing import TypeVar
 
 from ci_perf.model.comparison import (
     Code,
@@ -17,6 +18,7 @@ from ci_perf.report import cells, phrases
 from ci_perf.report.escape import BOLD, Phrase, Sentence, Words
 from ci_perf.report.tables import Table
 
+R = TypeVar("R", bound=Row)
 # These rows need nobody's attention.
 _QUIET = frozenset({Severity.NOT_GATING, Severity.UNCHANGED})
 _BOLD = frozenset({Severity.REGRESSED, Severity.NUMERICS_CHANGED})
@@ -25,7 +27,7 @@ _HEADING = ("Workload", "Base → head", "Change", "Limit", "Evidence")
 _UNBROKEN_SPACE = re.compile(r" (?![\[(])")
 
 
-def worst_first(rows: Iterable[Row]) -> list[Row]:
+def worst_first(rows: Iterable[R]) -> list[R]:
     """Order rows as people should read them: by severity, losses first, by how far they went."""
     return sorted(
         rows,

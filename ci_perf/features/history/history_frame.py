@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from ci_perf.features.history.branch_history import BranchHistory
 from ci_perf.judging import metric_values
+from ci_perf.model.metrics import ALL
 from ci_perf.report.frame import Facts, TidyTable, name_metric
 
 _COLUMNS = {
@@ -59,7 +60,7 @@ def _history_rows(history: BranchHistory) -> Iterator[Facts]:
                 "date": commit.date,
                 "reason": session.reason,
             }
-            for metric in metric_values.find_all([session]):
+            for metric in metric_values.find_recorded([session], of=ALL):
                 values = metric_values.list_session_values(session, metric.name)
                 if values:
                     yield (
