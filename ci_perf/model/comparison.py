@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from enum import Enum, StrEnum
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 import msgspec
 
@@ -41,22 +41,37 @@ class Code(StrEnum):
     UNPROVEN_PROGRAM = "unproven_program"
     WITHIN_LIMIT = "within_limit"
     BEYOND_LIMIT = "beyond_limit"
-    ACCEPTED = "accepted"
-    BASELINE_MOVED = "baseline_moved"
+    ACCEPTED = "accepted", "accepted in this change"
+    BASELINE_MOVED = "baseline_moved", "the machine or the baseline changed{drift}, not the code"
     NUMERICS_VARY = "numerics_vary"
-    HISTORY_ALONE = "history_alone"
-    WORSE_BY_HISTORY = "worse_by_history"
-    TOO_FEW_SESSIONS = "too_few_sessions"
-    TOO_FEW_PAIRS = "too_few_pairs"
+    HISTORY_ALONE = "history_alone", "history alone"
+    WORSE_BY_HISTORY = "worse_by_history", "worse than its history{drift}"
+    TOO_FEW_SESSIONS = (
+        "too_few_sessions",
+        "too few sessions of this machine to know how much they differ",
+    )
+    TOO_FEW_PAIRS = "too_few_pairs", "too few to know how much pairs differ"
     SPREAD = "spread"
-    TWO_MODES = "two_modes"
-    ROUNDED = "rounded"
-    RANGES_OVERLAP = "ranges_overlap"
-    MACHINE_MOVED = "machine_moved"
-    OTHER_PACKAGES = "other_packages"
-    CPU_TIME = "cpu_time"
-    NEW_PROCESSES = "new_processes"
+    TWO_MODES = "two_modes", "launches are either fast or slow"
+    ROUNDED = "rounded", "rounding hides whether it changed"
+    RANGES_OVERLAP = "ranges_overlap", "some processes are beyond the limit and some are not"
+    MACHINE_MOVED = "machine_moved", "the speed of the machine changed"
+    OTHER_PACKAGES = (
+        "other_packages",
+        "its history had other packages; the base was launched with the new ones",
+    )
+    CPU_TIME = "cpu_time", "no answer by the wall, and CPU time has not changed"
+    NEW_PROCESSES = "new_processes", "more memory in all, in more processes"
     BASE_FAILED = "base_failed"
+
+    def __new__(cls, value: str, why: str = "") -> Self:
+        """Make a member that is its value."""
+        code = str.__new__(cls, value)
+        code._value_, code.why = value, why
+        return code
+
+    # What a report says of a compared row beside its numbers; empty where these say it.
+    why: str
 
 
 class Severity(Enum):

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable
 from enum import Enum
+from typing import Literal, Self
 
 from ci_perf.errors import ExitCode
 from ci_perf.judging import signs
@@ -35,44 +36,50 @@ from ci_perf.report.sentences import say
 _MAX_NAMED = 3
 
 
+_FindingKind = Literal["broken", "proven", "unproven", "open", "gain"]
+
+
 class RowFinding(Enum):
-    """What a headline says of rows, in the order of naming."""
+    """What a headline says of rows, in the order of naming; `kind` decides where it is named."""
 
-    OUT_OF_MEMORY = "out of memory"
-    DOES_NOT_RUN = "does not run"
-    NUMERICS_CHANGED = "numerics changed"
-    NUMERICS_VARY = "numerics vary"
-    SLOWER = "slower"
-    MORE_MEMORY = "more memory"
-    WORSE = "worse"
-    MISSING = "missing"
-    LIKELY_SLOWER = "likely slower"
-    LIKELY_MORE_MEMORY = "likely more memory"
-    LIKELY_WORSE = "likely worse"
-    MACHINE_MOVED = "the machine changed its speed, no verdict on"
-    LOOKS_WORSE = "looks worse, not proven"
-    SUSPECTED = "suspected from its history alone"
-    BUSY = "the machine was too busy for a verdict"
-    REQUIRED = "required, and undecided"
-    INCONCLUSIVE = "inconclusive"
-    NOT_COMPARED = "not compared, because the budget ended"
-    DISTURBED = "disturbed by the machine"
-    SETUP_FAILED = "the setup of the base failed, not compared"
-    NOT_COMPARABLE = "not comparable with the base"
-    FIRST = "first baselines, nothing to compare with"
-    NEW = "no baseline yet"
-    WITHOUT_BASE = "no baseline, and the base could not be launched"
-    FASTER = "faster"
-    LESS_MEMORY = "less memory"
-    BETTER = "better"
+    OUT_OF_MEMORY = "out of memory", "broken"
+    DOES_NOT_RUN = "does not run", "broken"
+    NUMERICS_CHANGED = "numerics changed", "proven"
+    NUMERICS_VARY = "numerics vary", "proven"
+    SLOWER = "slower", "proven"
+    MORE_MEMORY = "more memory", "proven"
+    WORSE = "worse", "proven"
+    MISSING = "missing", "broken"
+    LIKELY_SLOWER = "likely slower", "unproven"
+    LIKELY_MORE_MEMORY = "likely more memory", "unproven"
+    LIKELY_WORSE = "likely worse", "unproven"
+    MACHINE_MOVED = "the machine changed its speed, no verdict on", "unproven"
+    LOOKS_WORSE = "looks worse, not proven", "unproven"
+    SUSPECTED = "suspected from its history alone", "unproven"
+    BUSY = "the machine was too busy for a verdict", "unproven"
+    REQUIRED = "required, and undecided", "unproven"
+    INCONCLUSIVE = "inconclusive", "unproven"
+    NOT_COMPARED = "not compared, because the budget ended", "unproven"
+    DISTURBED = "disturbed by the machine", "open"
+    SETUP_FAILED = "the setup of the base failed, not compared", "open"
+    NOT_COMPARABLE = "not comparable with the base", "open"
+    FIRST = "first baselines, nothing to compare with", "open"
+    NEW = "no baseline yet", "open"
+    WITHOUT_BASE = "no baseline, and the base could not be launched", "open"
+    FASTER = "faster", "gain"
+    LESS_MEMORY = "less memory", "gain"
+    BETTER = "better", "gain"
+
+    def __new__(cls, words: str, kind: _FindingKind) -> Self:
+        """Make a member that is its words."""
+        finding = object.__new__(cls)
+        finding._value_, finding.kind = words, kind
+        return finding
+
+    kind: _FindingKind
 
 
-_EVERY = list(RowFinding)
-_UNTIL_MISSING = _EVERY[: _EVERY.index(RowFinding.MISSING) + 1]
-_OPEN = _EVERY[len(_UNTIL_MISSING) : _EVERY.index(RowFinding.FASTER)]
-_UNPROVEN = _OPEN[: _OPEN.index(RowFinding.DISTURBED)]
 _UNDECIDED = frozenset({Verdict.INCONCLUSIVE, Verdict.LIKELY_SLOWER})
-_BROKEN = [RowFinding.OUT_OF_MEMORY, RowFinding.DOES_NOT_RUN, RowFinding.MISSING]
 # What is said of what the base has, too, and no pair has compared.
 _WITHOUT_PAIR = {
     Code.TOO_FEW_PAIRS: RowFinding.NOT_COMPARED,
@@ -132,9 +139,9 @@ def summarise(comparison: Comparison) -> Phrase:
     word, findings = choose_word(comparison), _find_all(comparison)
     icon, warning, parts = ICON[word], "", list[Phrase]()
     has_lost = any(findings[loss] for loss, _ in _DIRECTIONS.values())
-    shown = _UNTIL_MISSING
+    kinds = {"broken", "proven"}
     if word is HeadlineWord.PASS:
-        shown = _EVERY
+        kinds |= {"unproven", "open", "gain"}
         if not is_calm(comparison):
             icon, warning = "⚠️", ", with a warning"
         if comparison.gate_changes:
@@ -142,16 +149,17 @@ def summarise(comparison: Comparison) -> Phrase:
             changed = gate_words.group_by_kind(comparison.gate_changes).items()
             parts += [_list(*kind) for kind in list(changed)[:_MAX_NAMED]]
     elif comparison.validity.is_run_invalid:
-        parts, shown = [(Words("this run cannot be trusted"),)], _BROKEN
+        parts, kinds = [(Words("this run cannot be trusted"),)], {"broken"}
     elif word is HeadlineWord.NO_ANSWER or (
         comparison.exit_code == ExitCode.REGRESSED and not has_lost
     ):
-        shown = _UNTIL_MISSING + _OPEN
-    for finding in shown:
-        if findings[finding]:
+        kinds |= {"unproven", "open"}
+    for finding in RowFinding:
+        if findings[finding] and finding.kind in kinds:
             parts.append(_list(finding.value, findings[finding]))
         if finding is RowFinding.MISSING and word is HeadlineWord.PASS and not has_lost:
-            proven = " proven" if any(findings[each] for each in _UNPROVEN) else ""
+            is_open = any(findings[each] for each in RowFinding if each.kind == "unproven")
+            proven = " proven" if is_open else ""
             parts.append((Words(f"no regression{proven}"),))
             parts += _name_bound(comparison.rows)
     job = f" ({'green' if comparison.exit_code == ExitCode.OK else 'red'} job)"
@@ -244,7 +252,7 @@ def _find_doubt(row: Row, topic: Topic | None) -> RowFinding | None:
         return _WITHOUT_PAIR[row.code]
     is_likely = severity_of(row) is Severity.LIKELY_SLOWER
     if is_likely and not signs.is_by_history_alone(row):
-        return RowFinding(phrases.name_severity(row))
+        return RowFinding[phrases.name_severity(row).upper().replace(" ", "_")]
     if topic is Topic.BUSY_MACHINE:
         return RowFinding.BUSY
     if row.code is Code.MACHINE_MOVED:

@@ -1,13 +1,13 @@
 """Remarks on a row that its verdict does not make: why, and what would decide it."""
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from ci_perf.judging import signs
 from ci_perf.judging.policy import PREDICTING_SESSIONS
 from ci_perf.model import metrics
 from ci_perf.model.comparison import Change, Code, Numerics, Row, Uncompared, Verdict
-from ci_perf.report import phrases, same_program
+from ci_perf.report import phrases, same_program, units
 from ci_perf.report.escape import Words
 from ci_perf.report.sentences import write
 
@@ -52,12 +52,11 @@ def _list_parts(row: Numerics | Change) -> Iterator[str]:
 
 def _explain_verdict(row: Change) -> Iterator[str]:
     """Say why a row has its verdict, and of an open one what would decide it."""
-    reason = Words("")
+    reason = ""
     if (
         row.code not in _PLAIN or row.verdict in _OPEN or row.drift or row.earlier_pairs
     ):  # few rows of a large suite
-        few = PREDICTING_SESSIONS
-        reason = write("code", row=row, signs=signs, drift=describe_drift(row), few=few)
+        reason = _explain_code(row)
     yield reason
     if row.note and row.code in {Code.BASE_FAILED, Code.HISTORY_ALONE}:
         yield write("no_base", row=row)
@@ -67,14 +66,71 @@ def _explain_verdict(row: Change) -> Iterator[str]:
         yield write("what_decides", row=row)
 
 
+def _explain_code(row: Change) -> str:
+    """Say what the code of a row means beside its numbers; empty where they say it."""
+    words = next(
+        (words for code, holds, words in _SPECIAL if code in {None, row.code} and holds(row)),
+        row.code.why,
+    )
+    return words.format(drift=describe_drift(row))
+
+
+def _is_kept_proof(row: Change) -> bool:
+    interval = row.interval
+    return bool(row.earlier_pairs) and interval is not None and interval.low <= 1 <= interval.high
+
+
+def _may_hide_more_work(row: Change) -> bool:
+    return row.signs is not None and row.signs.direction == "worse" and not row.pairs
+
+
+_DRIFTED = (
+    "differs from its history{drift}; the cause may be the machine, the baseline or this change"
+)
+_KEPT = "an earlier run of these commits proved it, and all pairs together do not take that back"
+_CONTRARY = "its history shows the contrary{drift}: do base and head stand in their places?"
+_PACKAGES = "its history had other packages{drift}; the base was launched with the new ones"
+_MORE_WORK = "it does more work, and its history does not exclude a slowdown beyond the limit"
+_CUT_SHORT = "far beyond its limit, after too few pairs for a proof"
+# What is said instead of the words of a code, `None` of any, where something else holds; in order.
+_SPECIAL: tuple[tuple[Code | None, Callable[[Change], bool], str], ...] = (
+    (None, signs.has_no_sign, "no sign of a change"),
+    (None, signs.is_cut_short, _CUT_SHORT),
+    (Code.WITHIN_LIMIT, signs.has_drifted, _DRIFTED),
+    (
+        Code.BEYOND_LIMIT,
+        lambda row: row.verdict is Verdict.LIKELY_SLOWER,
+        "base and head lie on two file systems",
+    ),
+    (Code.BEYOND_LIMIT, _is_kept_proof, _KEPT),
+    (Code.BEYOND_LIMIT, signs.contradicts_history, _CONTRARY),
+    (
+        Code.CPU_TIME,
+        lambda row: row.metric == metrics.STEP_CPU.name,
+        "more CPU time in all, and no slowdown by the wall",
+    ),
+    (
+        Code.HISTORY_ALONE,
+        lambda row: row.base_sessions < PREDICTING_SESSIONS,
+        Code.TOO_FEW_SESSIONS.why,
+    ),
+    (Code.OTHER_PACKAGES, lambda row: row.verdict is Verdict.UNCHANGED, _PACKAGES),
+    (Code.SPREAD, _may_hide_more_work, _MORE_WORK),
+    (
+        Code.WORSE_BY_HISTORY,
+        lambda row: not row.pairs,
+        "launched by itself, the head took more than in any pair",
+    ),
+)
+
+
 def describe_excluded(row: Change) -> Words:
     """Say how much worse a row is not, by its interval; empty where that excludes nothing."""
     loss = row.interval.high - 1 if row.interval is not None else math.inf
-    return (
-        Words("")
-        if loss > _LARGEST_EXCLUDED
-        else write("excluded", loss=loss, word=phrases.name_worsening(row.metric))
-    )
+    if loss > _LARGEST_EXCLUDED:
+        return Words("")
+    above = f" above {units.round_up(loss)}" if loss > 0 else ""
+    return Words(f"no {phrases.name_worsening(row.metric)}{above}")
 
 
 def _name_signs(row: Change) -> Iterator[str]:

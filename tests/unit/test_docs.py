@@ -11,11 +11,13 @@ import tomllib
 from pathlib import Path
 
 import click
+import msgspec
 import pytest
 from ruamel.yaml import YAML
 
 from ci_perf.cli.main import COMMANDS, cli
 from ci_perf.errors import ExitCode
+from ci_perf.judging import rules
 from ci_perf.judging.confirm import Confirmation, share_alpha
 from ci_perf.judging.policy import PolicyKind, default_limits, policy_of
 from ci_perf.launch import child_environment
@@ -23,7 +25,8 @@ from ci_perf.model import metrics
 from ci_perf.model.comparison import Code, Verdict
 from ci_perf.model.suite import PlannedWorkload, Protocol
 from ci_perf.model.validity import Doubt
-from tests.runs import CPU
+from tests.comparisons import a_change, a_numerics, an_uncompared
+from tests.runs import CPU, VALID
 
 ROOT = Path(__file__).parents[2]
 SKIPPED = {"build", "dist", "golden", "node_modules"}
@@ -363,6 +366,18 @@ def test_the_verdicts_are_all_there_worst_first():
     rows = table("docs/verdicts.md", "verdict", "meaning")
 
     assert [row[0] for row in rows] == [verdict.value for verdict in Verdict]
+
+
+def test_a_report_with_one_row_ends_as_its_verdict_says():
+    for verdict, _, codes in table("docs/verdicts.md", "verdict", "meaning"):
+        make = a_numerics if verdict == "numerics_changed" else a_change
+        row = make(verdict=Verdict(verdict), gate=True)
+        if verdict in {"failed", "new"}:
+            row = an_uncompared(verdict=Verdict(verdict))
+        if verdict == "likely_slower":
+            row = msgspec.structs.replace(row, code=Code.SPREAD)
+
+        assert str(int(rules.exit_code([row], VALID))) in re.findall(r"[0-9]", codes), verdict
 
 
 def test_every_reason_code_is_explained():

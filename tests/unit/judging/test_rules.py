@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from ci_perf.model.comparison import Code
+
 PACKAGE = Path(__file__).parents[3] / "ci_perf"
 OWNER = PACKAGE / "judging" / "rules.py"
 DECIDING = {"verdict", "gate", "code", "exit_code"}
@@ -58,3 +60,14 @@ def test_only_the_rules_change_a_verdict_a_gate_or_an_exit_code():
 )
 def test_a_change_elsewhere_would_be_found(source):
     assert find_changes(source)
+
+
+def test_each_reason_code_is_given_by_the_judge():
+    given = {
+        node.attr
+        for path in OWNER.parent.glob("*.py")
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "Code"
+    }
+
+    assert given == set(Code.__members__)
