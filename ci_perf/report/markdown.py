@@ -11,6 +11,8 @@ from ci_perf.report.tables import Page
 COMMENT_BYTES = 60_000
 # How many rows are shown: the first number that keeps the report within its bytes.
 _SHOWN = (1_000, 100, 30, 10, 3, 1)
+# A table is not made where it cannot fit, even if each of its rows were as short as this.
+_SMALLEST_ROW = 60
 
 
 def render(
@@ -42,6 +44,8 @@ def render_body(comparison: Comparison, *, max_bytes: int) -> str:
     """Return what stands below the opening, cut at whole rows to fit."""
     text = ""
     for rows in _SHOWN:
+        if min(rows, len(comparison.rows)) * _SMALLEST_ROW > max_bytes:
+            continue
         text = tables.join_markdown(list(comparison_page.continue_page(comparison, rows=rows)))
         if len(text.encode()) <= max_bytes:
             break
