@@ -12,7 +12,7 @@ EMPTY := $(VENV)/.made
 PIP = $(BIN)/python -m pip --disable-pip-version-check install --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help setup node demo check test test-all rest lint types versions layers accuracy unit slow size schema site map lock wheels dist clean
+.PHONY: help setup node demo example check test test-all rest lint types versions layers accuracy unit slow size schema site map lock wheels dist clean
 
 help: ## Say what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -60,6 +60,11 @@ else
 	  } || exit; \
 	  $(BIN)/python -m ci_perf demo --runner '$(RUNNER)' --container image="$$image" $(DEMO)
 endif
+
+# Its pictures have the font of the package fonts-noto-color-emoji of Debian.
+example: $(STAMP) ## Write the reports of examples/repository anew: a minute
+	$(BIN)/python -m examples.make_reports examples/repository/reports
+	mv examples/repository/reports/red.png docs/page.png
 
 # BASE is a branch, tag or commit. A regression in one suite (exit code 1) outweighs a missing answer.
 BASE ?= main

@@ -101,6 +101,7 @@ def test_the_wheel_holds_the_suite_the_example_and_the_templates(wheel):
     ):
         assert name in names
     assert not [name for name in names if "__pycache__" in name or name.startswith("tests")]
+    assert not [name for name in names if "examples/repository" in name]
 
 
 def test_the_readme_on_a_package_index_leads_to_the_files_of_the_tag(wheel):
