@@ -22,6 +22,7 @@ from ci_perf.model.environment import CpuMachine, Machine, is_same
 from ci_perf.model.metrics import Unit
 from ci_perf.model.process import Fingerprint
 from ci_perf.model.program import Program
+from ci_perf.model.rehearsed import Rehearsed, RehearsedSuite
 from ci_perf.model.summary import Numbers
 from ci_perf.system import files
 
@@ -43,7 +44,7 @@ _FILLER = re.compile(r"\((r|tm)\)|\b(processor|cpu)\b|@.*$")
 # File systems allow 255 bytes for the name of a folder.
 _MAX_KEY_CHARS = 80
 
-CALIBRATION = "calibration.json"
+CALIBRATION, REHEARSED = "calibration.json", "rehearsed.json"
 RECORDS = "programs"
 
 
@@ -166,6 +167,24 @@ def write_calibration(root: Path, calibration: Calibration) -> Path:
     """Write a calibration whole or not at all; return its path."""
     file = root / machine_key(calibration.machine) / CALIBRATION
     _write_checked(file, readable(calibration), Calibration)
+    return file
+
+
+def read_rehearsed(root: Path, machine: Machine) -> Rehearsed | None:
+    """Return what was rehearsed on this machine, as `read_calibration` does."""
+    file = root / machine_key(machine) / REHEARSED
+    if files.is_missing(file):
+        return None
+    rehearsed = files.read(file, Rehearsed)
+    return rehearsed if is_same(rehearsed.machine, machine) else None
+
+
+def write_rehearsed(root: Path, machine: Machine, suite: RehearsedSuite) -> Path:
+    """Write the rehearsal of a suite beside those of others; return the path."""
+    before = read_rehearsed(root, machine)
+    suites = {**(before.suites if before else {}), suite.provenance.suite: suite}
+    file = root / machine_key(machine) / REHEARSED
+    _write_checked(file, readable(Rehearsed(machine=machine, suites=suites)), Rehearsed)
     return file
 
 

@@ -56,7 +56,7 @@ _RUNNER = (
     ),
 )
 _NAMES = click.argument("names", nargs=-1, metavar="[WORKLOAD]...")
-_SPELLED_S = {60.0: "1m", 300.0: "5m", 1200.0: "20m", 7200.0: "2h", 0.0: "0s"}
+_SPELLED_S = {60.0: "1m", 300.0: "5m", 1200.0: "20m", 1800.0: "30m", 7200.0: "2h", 0.0: "0s"}
 FIELDS = {each.name: each for each in dataclasses.fields(MeasureOptions) if each.metadata}
 # Of every command that plans a suite, and of those that measure a change.
 _PLANNING = ("suite", "workloads", "baselines", "device")

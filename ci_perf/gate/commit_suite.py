@@ -83,7 +83,7 @@ def baselines_of_tree(
         yield folders.baselines
         return
     of_suite = f"*/{layout.folder_name(name)}"
-    patterns = [f"*/{layout.CALIBRATION}", f"{of_suite}/*.json"]
+    patterns = [f"*/{layout.CALIBRATION}", f"*/{layout.REHEARSED}", f"{of_suite}/*.json"]
     patterns += [f"{of_suite}/{layout.RECORDS}/*.json"] if records else []
     with tempfile.TemporaryDirectory(prefix="ci-perf-") as copy:
         for pattern in patterns:

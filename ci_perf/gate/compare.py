@@ -10,7 +10,7 @@ import msgspec
 from ci_perf import hooks, suite
 from ci_perf.api_types import Notify
 from ci_perf.baselines import layout, summaries
-from ci_perf.errors import CiPerfError, UsageError
+from ci_perf.errors import CiPerfError, InvalidFileError, UsageError
 from ci_perf.gate import commit_suite, own_gate
 from ci_perf.gate.commit_suite import RepositoryFolders
 from ci_perf.judging import gate_changes, suite_rules, summarise
@@ -21,6 +21,7 @@ from ci_perf.model import metrics
 from ci_perf.model.comparison import Comparison
 from ci_perf.model.environment import Machine
 from ci_perf.model.gate_change import BaselineEdit
+from ci_perf.model.rehearsed import RehearsedSuite
 from ci_perf.model.run import Paired, Run, is_same_code
 from ci_perf.model.suite import FailOn, Limits, Plan, Tiers
 from ci_perf.model.summary import Summary
@@ -65,13 +66,15 @@ class Basis:
     """By what a run is judged: what was measured before, and the rules.
 
     ``accepted`` names, by workload, the metrics of which the head has accepted a change, ``edits``
-    all that it does to baselines. ``base`` has the files of the base, where that is known.
+    all that it does to baselines. ``rehearsed`` is the last rehearsal. ``base`` has the files of
+    the base, where that is known.
     """
 
     history: Summary
     rules: Rules
     accepted: dict[str, tuple[str, ...]] = field(default_factory=dict)
     edits: tuple[BaselineEdit, ...] = ()
+    rehearsed: RehearsedSuite | None = None
     base: Tree | None = None
 
 
@@ -85,7 +88,11 @@ def basis(
     """
     baselines = folders.baselines
     own = rules(folders.workloads, name, baselines, machine, notify=notify)
-    of_head = Basis(history=summaries.baselines(baselines, machine, name), rules=own)
+    of_head = Basis(
+        history=summaries.baselines(baselines, machine, name),
+        rules=own,
+        rehearsed=_read_rehearsed(baselines, machine, name, notify),
+    )
     if not commit:
         return of_head
     try:
@@ -103,11 +110,24 @@ def basis(
                 rules=own.under(plan) if plan else own,
                 accepted=accepted,
                 edits=summaries.edits(before, baselines, name),
+                rehearsed=_read_rehearsed(before, machine, name, notify),
                 base=tree,
             )
     except CiPerfError as error:
         notify(f"{commit}: the limits and baselines of the base are not known: {error}")
         return of_head
+
+
+def _read_rehearsed(
+    baselines: Path, machine: Machine, name: str, notify: Notify
+) -> RehearsedSuite | None:
+    """Return the last rehearsal of a suite. No verdict depends on it, so a bad file is told."""
+    try:
+        rehearsed = layout.read_rehearsed(baselines, machine)
+    except InvalidFileError as error:
+        notify(f"note: {error}")
+        return None
+    return rehearsed.suites.get(name) if rehearsed else None
 
 
 def basis_of(run: Run, folders: RepositoryFolders, *, notify: Notify) -> Basis:
@@ -198,6 +218,9 @@ def with_baselines(
     """Judge `run` against the baselines, by the limits of suite.toml: see `basis`."""
     by = basis_of(run, folders, notify=notify)
     comparison = _compare_sides(by.history, summarise.run(run, label=label), by.rules.of(fail_on))
+    if by.rehearsed:
+        note = by.rehearsed.note({row.workload for row in comparison.rows})
+        comparison = msgspec.structs.replace(comparison, rehearsed=note)
     if by.base is None or run.interleaved is None:
         return comparison
     test_files: Collection[str] = own_gate.list_test_files(run)

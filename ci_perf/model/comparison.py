@@ -24,6 +24,7 @@ from ci_perf.model.explanation import Explanation
 from ci_perf.model.gate_change import GateChange
 from ci_perf.model.process import Exhausted, Phase, Profile
 from ci_perf.model.program import SameProgram, Touched
+from ci_perf.model.rehearsed import RehearsalNote
 from ci_perf.model.run import Interleaved, Source, Tool
 from ci_perf.model.summary import Numbers
 from ci_perf.model.validity import Validity
@@ -322,7 +323,8 @@ class Spending(Struct, frozen=True, kw_only=True):
 class Comparison(Struct, tag_field="type", tag="comparison", frozen=True, kw_only=True):
     """Base and head, judged. ``exit_code`` is that of the verdict.
 
-    Before ``paused_until``, the gate is off: `ci-perf` ends with `job_exit_code`.
+    Before ``paused_until``, the gate is off: `ci-perf` ends with `job_exit_code`. ``rehearsed`` is
+    what the gate was shown to find on this machine.
     ``profiles`` are those of the head. ``touched`` says why workloads were measured, where others
     were not. ``gate_changes`` is what the head does to the gate itself, the most serious first.
     """
@@ -340,6 +342,7 @@ class Comparison(Struct, tag_field="type", tag="comparison", frozen=True, kw_onl
     interleaved: Interleaved | None = None
     spending: Spending | None = None
     drifted: tuple[Drifted, ...] = ()
+    rehearsed: RehearsalNote | None = None
     rows: tuple[Row, ...]
     profiles: tuple[Profile, ...] = ()
     touched: tuple[Touched, ...] = ()

@@ -157,7 +157,7 @@ class Interleaved(Struct, frozen=True, kw_only=True):
     its own suite.toml makes other work of it, or cannot launch it. ``expected`` are the workloads
     that the base has: selected ones of its own suite, and of its tests those of the head.
     ``unmeasured`` says why the head does not measure a test that the base measures, "" where pytest
-    no longer finds it. ``planted`` is the slowdown that the head's launches had: `ci-perf try`.
+    no longer finds it. ``planted`` is what `ci-perf try` or `rehearse` had the head do more.
     """
 
     ref: Text
@@ -179,8 +179,8 @@ class Interleaved(Struct, frozen=True, kw_only=True):
         """Refuse a run that was slowed down on purpose. Raises InvalidFileError."""
         if self.planted is not None:
             raise InvalidFileError(
-                f"{label}: expected the numbers of your code, found those of `ci-perf try`, which "
-                f"slowed {self.planted.workload} down on purpose; measure again with `ci-perf run`"
+                f"{label}: expected the numbers of your code, found those of a plant: ci-perf made "
+                f"{self.planted.workload} worse on purpose; measure again with `ci-perf run`"
             )
 
 

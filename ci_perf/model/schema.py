@@ -6,6 +6,7 @@ import msgspec
 
 from ci_perf.model.baseline import Baseline, Calibration
 from ci_perf.model.comparison import Comparison
+from ci_perf.model.rehearsed import Rehearsed
 from ci_perf.model.run import Run
 from ci_perf.model.samples import Samples
 from ci_perf.model.suite import SuiteFile
@@ -15,6 +16,7 @@ KINDS: dict[str, type[msgspec.Struct]] = {
     "baseline": Baseline,
     "calibration": Calibration,
     "comparison": Comparison,
+    "rehearsed": Rehearsed,
     "run": Run,
     "samples": Samples,
     "suite": SuiteFile,

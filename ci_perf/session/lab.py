@@ -97,7 +97,7 @@ class Lab:
 
     Sides are launched from the checkout at ``root`` and from ``base``. ``wait_s`` is how long to
     wait for a machine that others use, before it is measured all the same; `None` is what suits
-    the device. A ``plant`` slows the head's launches down: `ci-perf try` sets it.
+    the device. A ``plant`` makes the head's launches worse: `ci-perf try` and `rehearse` set it.
     """
 
     root: str

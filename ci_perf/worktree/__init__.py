@@ -207,9 +207,13 @@ class Checkout:
         return msgspec.structs.replace(workload, file=str(file)) if file.is_file() else None
 
     def spell_task(self, task: Task) -> Task:
-        """Return a task as one that imports from the base, whosever workload file it is."""
+        """Return a task as one that imports from the base, whosever workload file it is.
+
+        Nothing is planted into the base.
+        """
         return msgspec.structs.replace(
             task,
+            plant=None,
             root=str(self.root),
             python_path=self.plan.python_path if self.plan else task.python_path,
             foreign_root=str(self.head_top),

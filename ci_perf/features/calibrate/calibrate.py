@@ -46,7 +46,10 @@ def calibrate(
         layout.read_calibration(options.baselines, document.machine), document, own
     )
     file = layout.write_calibration(options.baselines, document)
-    notify("\n".join([f"written: {file}", *notes, f"next: git add {file} && git commit"]))
+    rehearse = "then `ci-perf rehearse --keep` shows which slowdowns this machine finds"
+    notify(
+        "\n".join([f"written: {file}", *notes, f"next: git add {file} && git commit; {rehearse}"])
+    )
     return document, not run.failed
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import click
 import msgspec
 
-from ci_perf import hooks
+from ci_perf import hooks, suite
 from ci_perf.cli import console, measure_options, options
 from ci_perf.errors import UsageError
-from ci_perf.features.doctor import machine_facts, text
+from ci_perf.features.doctor import machine_facts, rehearsals, text
 from ci_perf.features.doctor.deep import check_machine
 from ci_perf.features.doctor.diagnosis import diagnose
 from ci_perf.gate import runners
@@ -35,6 +35,7 @@ from ci_perf.version import __version__
     help="The image to test. By default that of [container] in suite.toml.",
 )
 @options.workloads
+@options.baselines
 @click.option(
     "--json",
     is_flag=True,
@@ -52,6 +53,7 @@ def doctor_command(
     runner: str,
     image: str | None,
     workloads: Path,
+    baselines: Path,
     json: bool,
     deep: bool,
     wait: float | None,
@@ -84,7 +86,10 @@ def doctor_command(
         )
         in_image = dataclasses.replace(sources, torch=lambda: torch)
         facts = machine_facts.gather(in_image, containers=tried)
-    diagnosis = diagnose(facts, Tool(version=__version__))
+    of_gate = []
+    if suite.exists(workloads):
+        of_gate.append(rehearsals.explain(facts, rehearsals.read_all(baselines, console.say)))
+    diagnosis = diagnose(facts, Tool(version=__version__), of_gate)
     if deep:
         from ci_perf.gate.options import find_lock_timeout_s
 

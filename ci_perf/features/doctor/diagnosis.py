@@ -1,5 +1,6 @@
 """Turn facts of a machine into findings: what is wrong, and what to do about it. Pure."""
 
+from collections.abc import Iterable
 from enum import Enum
 
 from ci_perf.errors import ExitCode
@@ -41,10 +42,11 @@ class Diagnosis(Struct, frozen=True, tag_field="type", tag="doctor", kw_only=Tru
         return ExitCode.OK if self.can_measure and not has_failed else ExitCode.NO_ANSWER
 
 
-def diagnose(facts: MachineFacts, tool: Tool) -> Diagnosis:
-    """Explain this machine."""
+def diagnose(facts: MachineFacts, tool: Tool, of_gate: Iterable[Finding] = ()) -> Diagnosis:
+    """Explain this machine, and what was found of the gate on it."""
     tried = facts.containers
     made = findings.explain(facts) if tried is None else _explain_containers(facts, tried)
+    made += of_gate
     worst_first = list(Level)
     return Diagnosis(
         tool=tool,

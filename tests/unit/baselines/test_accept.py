@@ -144,7 +144,7 @@ def test_an_invalid_run_is_refused_with_its_reason(root):
 def test_a_run_that_was_slowed_down_on_purpose_is_refused(root):
     run = in_turns(a_run(a_measured("w", *SLOW)), pairs(2.0), planted=a_plant("w"))
 
-    with pytest.raises(InvalidFileError, match=r"`ci-perf try`, which slowed w down on purpose"):
+    with pytest.raises(InvalidFileError, match=r"a plant: ci-perf made w worse on purpose"):
         accepted(root, run, reason="please", force=True)
     assert not root.exists()
 

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from ci_perf.errors import CiPerfError, UsageError
-from ci_perf.features.trial import trial
+from ci_perf.features.rehearsal import trial
 from ci_perf.measuring import planting
 from ci_perf.model.plant import PLANT_VARIABLE
 from ci_perf.model.validity import validity_of

@@ -1,9 +1,6 @@
 """Measure a checkout beside itself, with work that is planted into the launches of one side."""
 
 import dataclasses
-import functools
-import time
-import timeit
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,13 +11,14 @@ import msgspec
 from ci_perf import hooks, session, suite
 from ci_perf.api_types import Notify
 from ci_perf.errors import CannotWriteError, CiPerfError, UsageError
+from ci_perf.features.rehearsal import plants
 from ci_perf.gate import arguments, collecting, compare, lab, measure, run_summary, sources
 from ci_perf.gate.options import MeasureOptions
 from ci_perf.judging import launch_numbers
 from ci_perf.model.comparison import Comparison
 from ci_perf.model.environment import Machine
 from ci_perf.model.metrics import STEP_TIME
-from ci_perf.model.plant import Plant, burn
+from ci_perf.model.plant import Plant
 from ci_perf.model.run import Run
 from ci_perf.model.suite import Plan, PlannedWorkload
 from ci_perf.model.task import Task
@@ -40,7 +38,6 @@ _PAIRS = 2
 _TIMES_LONGER = 2
 # A command of 3 s runs once in a launch, so that six pairs take a minute.
 _COMMAND_S = 2.0
-_BURNS, _BURN = 20, 200_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,11 +121,7 @@ def _choose_workload(here: Lab, plan: Plan, notify: Notify) -> Plan:
     first, *others = plan.workloads
     if others:
         notify(f"{first.id}: the first of {1 + len(others)}; name another one to try it")
-    if first.parameters.get("metric"):
-        raise UsageError(
-            f"{first.id}: expected a step that ci_perf times, found times that the command prints, "
-            "which no planted work makes longer; try it as `ci-perf try -- COMMAND`"
-        )
+    plants.refuse_printed(first)
     if first.launch == "command":
         protocol = msgspec.structs.replace(first.protocol, timed_max_s=_COMMAND_S)
         first = msgspec.structs.replace(first, protocol=protocol)
@@ -148,7 +141,7 @@ def _measure_open(here: Lab, plan: Plan, options: MeasureOptions, notify: Notify
     heard, here.listener = here.listener, Listener()
     alike = check_pairs(session.measure(here, plan, against=against), workload)
     here.listener = heard
-    here.plant = make_plant(alike, workload, iteration_s=_time_iteration())
+    here.plant = make_plant(alike, workload, iteration_s=plants.time_iteration())
     # The unit of a command that reports no steps is "run".
     is_whole = (workload.launch, alike.measured[0].item_unit) == ("command", "run")
     scope = _describe_plant(here.plant, is_whole=is_whole)
@@ -197,14 +190,7 @@ def make_plant(alike: Run, workload: PlannedWorkload, *, iteration_s: float) -> 
     spread = max(abs(launch_numbers.step_difference(pair)) for pair in pairs)
     share = round(min(max(_LEAST_SHARE, _SPREADS * spread), _MOST_SHARE), 2)
     step_s = min(launch_numbers.find_own_numbers(pair.base)[STEP_TIME.name] for pair in pairs)
-    iterations = max(1, round(share * step_s / iteration_s))
-    return Plant(workload=workload.id, share=share, iterations=iterations)
-
-
-def _time_iteration() -> float:
-    """Return the CPU seconds of an iteration of `burn`: other programs do not count."""
-    work = functools.partial(burn, _BURN)
-    return min(timeit.repeat(work, timer=time.thread_time, number=1, repeat=_BURNS)) / _BURN
+    return plants.size_work(workload.id, share, step_s=step_s, iteration_s=iteration_s)
 
 
 def _describe_plant(plant: Plant, *, is_whole: bool) -> str:

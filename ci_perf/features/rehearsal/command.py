@@ -8,7 +8,7 @@ import click
 from ci_perf.cli import console, measure_options, options, reports
 from ci_perf.cli.measuring_commands import CommandAtEnd, add_sources
 from ci_perf.errors import ExitCode
-from ci_perf.features.trial import trial
+from ci_perf.features.rehearsal import trial
 from ci_perf.model.comparison import Verdict
 
 
