@@ -5,7 +5,7 @@ from typing import Literal
 
 from ci_perf.errors import ExitCode
 from ci_perf.features.rehearsal.plants import MOVES
-from ci_perf.judging import compare, launch_numbers, policy
+from ci_perf.judging import launch_numbers, policy, rules
 from ci_perf.model import metrics
 from ci_perf.model.comparison import Change, Code, Comparison, Row, Verdict
 from ci_perf.model.environment import Machine
@@ -54,7 +54,7 @@ def judge_alike(
         limit = policy.relative_size(limits.of(workload)[metrics.STEP_TIME.name], step_s)
     alike: Literal["clear", "red", "open"] = "clear"
     why = ""
-    if compare.exit_code(rows, comparison.validity, fail_on) == ExitCode.REGRESSED:
+    if rules.exit_code(rows, comparison.validity, fail_on) == ExitCode.REGRESSED:
         alike, why = "red", "; ".join(_tell_change(row) for row in rows if _is_blamed(row))
     elif why := _find_doubt(run, comparison, workload, step):
         alike = "open"
@@ -79,7 +79,7 @@ def judge_plant(plant: Plant, run: Run, comparison: Comparison, fail_on: FailOn)
     found = [_find_row(rows, metric.name) for metric in MOVES[plant.kind]]
     row = next(filter(None, found), None)
     answer, why = Answer.OPEN, _find_doubt(run, comparison, plant.workload, row)
-    if compare.exit_code(rows, comparison.validity, fail_on) == ExitCode.REGRESSED:
+    if rules.exit_code(rows, comparison.validity, fail_on) == ExitCode.REGRESSED:
         answer, why = Answer.FOUND, ""
     elif row is not None and row.verdict is Verdict.REGRESSED:
         answer = Answer.PASSED

@@ -137,6 +137,7 @@ def test_an_interrupt_keeps_what_was_found(project):
 
 def test_what_is_kept_is_told_by_the_next_check_once_it_is_on_main(project):
     done, _ = rehearsed(project, "nap", "--plant", "100%", "--keep")
+    assert done.code == ExitCode.OK, done.err
     (file,) = project.root.rglob("rehearsed.json")
     git = repositories.Repository(project.root)
     assert f"written: {file.relative_to(project.root)}" in done.err
