@@ -12,7 +12,7 @@ FEATURE = Feature(
         "rehearse": FeatureCommand(
             group="First week",
             does="Prove that your gate can fail: plant slowdowns, and see what it finds.",
-            target="ci_perf.features.rehearsal.rehearse_command:rehearse_command",
+            target="ci_perf.features.rehearsal.command:rehearse_command",
         ),
     },
 )
