@@ -55,7 +55,7 @@ class Reader:
 @pytest.mark.slow
 def test_a_newcomer_sees_the_red_that_the_tutorial_promises(tmp_path):
     reader = Reader(tmp_path)
-    make, try_it, slow_down, compare, repair, write = blocks_of("bash")
+    make, try_it, slow_down, compare, repair, write, merge = blocks_of("bash")
     (program,), (patch,) = blocks_of("python"), blocks_of("diff")
 
     assert reader.type(make)[0] == 0
@@ -85,5 +85,6 @@ def test_a_newcomer_sees_the_red_that_the_tutorial_promises(tmp_path):
     suite = reader.folder / "workloads/suite.toml"
     (known,) = re.findall(r"^# metric = .*$", suite.read_text(), re.MULTILINE)
     suite.write_text(suite.read_text().replace(known, lines_of_suite))
-    code, printed = reader.type("ci-perf list")
-    assert code == 0, printed
+    code, printed = reader.type(merge)
+    assert code == ExitCode.REGRESSED, printed
+    assert re.search(r"Fail \(red job\): slower: `?train`?", printed), printed
