@@ -23,6 +23,7 @@ _SHORTEST_S = 1e-6
 _LAUNCHES = 4
 _LIMITS_THAT_PASS = 3
 _LIMITS_BEYOND_NOISE = 2
+_GREEN = {Verdict.UNCHANGED, Verdict.IMPROVED, Verdict.NEW}
 _BUDGET = "the budget ended"
 _LATE = {Code.TOO_FEW_PAIRS, Code.TOO_FEW_SESSIONS, Code.HISTORY_ALONE}
 
@@ -55,7 +56,7 @@ def judge_alike(
     alike: Literal["clear", "red", "open"] = "clear"
     why = ""
     if rules.exit_code(rows, comparison.validity, fail_on) == ExitCode.REGRESSED:
-        alike, why = "red", "; ".join(_tell_change(row) for row in rows if _is_blamed(row))
+        alike, why = "red", "; ".join(_tell_reds(rows))
     elif why := _find_doubt(run, comparison, workload, step):
         alike = "open"
     broken = [*_find_idle(run, workload, numbers)]
@@ -139,12 +140,14 @@ def _find_step(rows: Sequence[Row]) -> Change | None:
     return _find_row(rows, metrics.STEP_TIME.name)
 
 
-def _is_blamed(row: Row) -> bool:
-    return row.gate and isinstance(row, Change) and row.verdict is Verdict.REGRESSED
+def _tell_reds(rows: Sequence[Row]) -> Iterator[str]:
+    for row in rows:
+        if row.gate and row.verdict not in _GREEN:
+            verdict = row.verdict.value.replace("_", " ")
+            yield _tell_change(row) if isinstance(row, Change) else verdict
 
 
-def _tell_change(row: Row) -> str:
-    assert isinstance(row, Change)
+def _tell_change(row: Change) -> str:
     change = "from 0" if row.ratio is None else units.change(row.ratio)
     return f"{row.metric} {change}"
 

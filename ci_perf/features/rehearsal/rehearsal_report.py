@@ -37,7 +37,7 @@ def page(suite: RehearsedSuite, *, is_interrupted: bool) -> Page:
     said = "Interrupted: this is what was found. " if is_interrupted else ""
     parts: list[Block] = [(Words(said + _PROVEN[choose_exit_code(suite)]),)]
     parts.append(Bullets([_tell(name, each) for name, each in every.items()]))
-    rows = [_row(name, each, one) for name, each in every.items() for one in each.attempts]
+    rows = [_row(name, one) for name, each in every.items() for one in each.attempts]
     if rows:
         heading = ["workload", "planted", "found", "answer", "pairs", "took", "why"]
         parts.append(Table(heading, rows, left=["answer", "why"]))
@@ -73,8 +73,7 @@ def _tell(name: str, known: RehearsedWorkload) -> Phrase:
     return fill("{name}: {said}{why}", name=(name,), said=(said,), why=why)
 
 
-def _row(name: str, known: RehearsedWorkload, attempt: Attempt) -> list[str | Phrase]:
-    del known
+def _row(name: str, attempt: Attempt) -> list[str | Phrase]:
     change = "" if attempt.ratio is None else units.change(attempt.ratio)
     return [
         name,
