@@ -139,7 +139,7 @@ BRANCHES = {
     ),
     "loosened": Branch(
         head=_product(_HALF)
-        | {"workloads/suite.toml": _SUITE + "[suites.smoke.limits]\nfingerprint = 10\n"}
+        | {"workloads/suite.toml": _SUITE + "[suites.smoke.limits]\nfingerprint = 0.9\n"}
     ),
     "inputs": Branch(head={"size.json": '{"rows": 32}'}),
     "wrong": Branch(head=_product(_return("self.compute(self.weights[:7]) * (8 / 7)"))),

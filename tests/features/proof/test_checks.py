@@ -25,6 +25,8 @@ def test_any_change_of_the_gate_is_named():
 
     assert (check.holds, check.found) == (False, "limit raised: w")
     assert checks.check_gate(a_comparison(a_change("w"))).holds
+    less = GateChange(kind=GateKind.LESS_WORK, workload="w")  # has a check of its own
+    assert checks.check_gate(a_comparison(a_change("w"), gate_changes=(less,))).holds
 
 
 @pytest.mark.parametrize(
