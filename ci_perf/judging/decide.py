@@ -191,11 +191,17 @@ def _judge_by_history(metric: Candidate, screened: Screened, alpha: float) -> Ju
         detectable=smallest_detectable(screened, metric.policy, alpha),
         drift=screened.difference,
     )
-    calm = estimate_pairs(metric.policy, 2 * screened.prior_variance, screened.prior_df)
+    is_open = metric.may_get_pairs and _is_suspect(metric, screened)
+    # An estimate takes as long as the rest of a judgement.
+    calm = (
+        estimate_pairs(metric.policy, 2 * screened.prior_variance, screened.prior_df)
+        if is_open
+        else 0.0
+    )
     return Judgement(
         candidate=metric,
         change=change,
-        is_open=metric.may_get_pairs and _is_suspect(metric, screened),
+        is_open=is_open,
         expected_pairs=max(calm, LOOKS[0]) if code is Code.HISTORY_ALONE else calm,
     )
 
