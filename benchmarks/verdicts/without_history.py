@@ -3,8 +3,8 @@
     python -m benchmarks.verdicts.without_history [--pull-requests N]
 
 The pull requests and regimes are those of `python -m benchmarks.verdicts`, both parts of the seeds,
-without their sessions. So all 20 workloads are suspects: the head is launched three times, and
-pairs alone decide. Fails (exit code 1) when surely more than 5 % of the unchanged pull requests of
+without their sessions. So all 20 workloads are suspects: the head is launched once, and pairs
+alone decide. Fails (exit code 1) when surely more than 5 % of the unchanged pull requests of
 a regime alarm.
 """
 
@@ -21,7 +21,7 @@ from benchmarks.verdicts.ours import CODES
 from benchmarks.verdicts.regimes import HARSH, ORDINARY, Regime
 from benchmarks.verdicts.scores import Score
 from ci_perf.judging.confirm import Confirmation, share_alpha
-from ci_perf.judging.policy import ALPHA, SCREENED_LAUNCHES, PolicyKind, policy_of
+from ci_perf.judging.policy import ALPHA, PolicyKind, policy_of
 
 POLICY = policy_of(PolicyKind.TIME)
 # A change as large as the limit, and sizes that should be found.
@@ -39,7 +39,7 @@ def judge(observed: Observed, rows: Rows) -> Judged:
         outcome = next(filter(None, map(confirmation.add, differences)), None)
         outcome = outcome or confirmation.finish()
         calls.append(CODES[outcome.call])
-        launches.append(SCREENED_LAUNCHES + 2 * outcome.pairs)
+        launches.append(1 + 2 * outcome.pairs)
     return Judged(np.array(calls, dtype=np.int8), np.array(launches, dtype=float))
 
 

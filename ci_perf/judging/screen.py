@@ -251,8 +251,11 @@ def head_launches(workloads: Mapping[str, Sequence[Known]]) -> dict[str, int]:
     """Return how many launches of the head each workload of a suite starts with, 1 or more.
 
     That number for which the expected launches, those of the pairs included, are fewest if nothing
-    has changed. A workload of which nothing is known gets as many as a screen may use at most.
+    has changed. A workload of which nothing is known gets as many as a screen may use at most, for
+    they may become its history. Where nothing is known of any, pairs alone decide: one is enough.
     """
+    if not any(workloads.values()):
+        return dict.fromkeys(workloads, 1)
     numbers = range(1, SCREENED_LAUNCHES + 1)
     foreseen = {number: _screen_after(workloads, number) for number in numbers}
     return {

@@ -187,6 +187,8 @@ class _Session:
         while workload := pairs.choose_next():
             pairs.launch(workload)
             pairs.judge(self._run_so_far(pairs), workload)
+        if self.programs:
+            self.programs.note_variation(self.runner.results, pairs.paired())
 
     def _run_so_far(self, pairs: Interleaving | None, explaining: Iterable[Any] = ()) -> runs.Run:
         """Return the run as far as it has come."""

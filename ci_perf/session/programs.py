@@ -8,6 +8,7 @@ import msgspec
 from ci_perf.launch import Outcome
 from ci_perf.model.process import WorkerResult
 from ci_perf.model.program import Program, SameProgram, Touched
+from ci_perf.model.run import Paired
 from ci_perf.model.suite import PlannedWorkload
 from ci_perf.model.task import MachineDescription, Task, TaskFailure
 from ci_perf.same_program import records
@@ -89,6 +90,18 @@ class SessionPrograms:
             if launches := [each for each in results(workload.id) if each.program is not None]:
                 program = self._complete(workload, launches, root)
                 self.programs.append(msgspec.structs.replace(program, run=run))
+
+    def note_variation(
+        self, results: Callable[[str], Sequence[WorkerResult]], paired: Iterable[Paired]
+    ) -> None:
+        """Distrust a program of which the head's launches in pairs compute other numbers."""
+        heads = {each.workload: [pair.head for pair in each.pairs] for each in paired}
+        for number, program in enumerate(self.programs):
+            launches = [each.process for each in results(program.workload)]
+            why = records.find_variation([*launches, *heads.get(program.workload, ())])
+            if why and why not in program.obstacles:
+                obstacles = (*program.obstacles, why)
+                self.programs[number] = msgspec.structs.replace(program, obstacles=obstacles)
 
     def _complete(
         self, workload: PlannedWorkload, launches: Sequence[WorkerResult], root: Path

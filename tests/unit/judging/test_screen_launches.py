@@ -50,6 +50,10 @@ def test_what_has_no_history_is_launched_as_often_as_a_screen_may():
     assert chosen["new"] == SCREENED_LAUNCHES
 
 
+def test_where_nothing_has_a_history_pairs_follow_the_first_launch():
+    assert screen.head_launches({"a": [], "b": []}) == {"a": 1, "b": 1}
+
+
 def test_metrics_of_one_workload_are_screened_by_the_same_launches():
     memory = Known(
         PolicyKind.HOST_MEMORY,

@@ -61,9 +61,17 @@ def sides(tmp_path):
 
 
 def measured(
-    sides, launches, records, *names, listener=None, is_against=True, before=ALONE, **more
+    sides,
+    launches,
+    records,
+    *names,
+    listener=None,
+    is_against=True,
+    before=ALONE,
+    judge=None,
+    **more,
 ):
-    judge = Suspects(lambda _run: ((), 0))
+    judge = judge or Suspects(lambda _run: ((), 0))
     against = Against(checkout=a_checkout(sides), budget_s=60, judge=judge, before=before)
     return measure_with(
         launches,
@@ -225,3 +233,18 @@ def test_a_program_that_computes_other_numbers_each_time_is_no_proof(sides, take
     (program,) = run.programs
     assert words in "".join(program.obstacles)
     assert bool(program.obstacles) == bool(words)
+
+
+def test_pairs_too_show_a_program_that_computes_other_numbers_each_time(sides):
+    losses = iter([1.0, 2.0])
+
+    def answers(side, task):
+        result = a_result(losses=[next(losses) if side == "head" else 1.0])
+        return msgspec.structs.replace(result, program=a_program(task.workload.id))
+
+    judge = Suspects(lambda run: ([] if run.paired else ["a"], 1))
+
+    run = measured(sides, Launches(answers), Records({"a": a_touched("a")}), "a", judge=judge)
+
+    (program,) = run.programs
+    assert program.obstacles == ("its numerics vary from launch to launch",)
