@@ -15,7 +15,9 @@ from typing import Any, Literal, TypeVar
 
 T = TypeVar("T")
 Group = Literal["First week", "Every day", "CI and scale"]
-Moment = Literal["after_pairs", "profiler", "after_judging", "section", "line_notes"]
+Moment = Literal[
+    "after_pairs", "profiler", "after_judging", "section", "line_notes", "history_lines"
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +71,7 @@ class Feature:
     by the open session and ``traces``; its ``pairs`` are kept in the run. ``profiler`` is called by
     such a launch, in the place of timing. ``after_judging`` returns a comparison with what is
     found, ``section`` its blocks of a report, and ``line_notes`` what is shown at lines of the
-    head.
+    head. ``history_lines`` returns lines for the page of a history, of the current folder.
     """
 
     commands: Mapping[str, FeatureCommand] = field(default_factory=dict)
@@ -83,6 +85,7 @@ class Feature:
     after_judging: str = ""
     section: str = ""
     line_notes: str = ""
+    history_lines: str = ""
 
 
 @functools.cache

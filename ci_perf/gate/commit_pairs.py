@@ -86,15 +86,16 @@ class CommitSessions:
         notify: Notify,
         listener: Callable[[], Listener],
         *,
-        tests: Plan | None = None,
+        today: Plan | None = None,
+        machine: MachineDescription | None = None,
     ) -> None:
-        """Take the tests of a plan that were collected once: all commits are asked for these."""
-        self.machine: MachineDescription | None = None
+        """Take the plan of `today`, of which the tests were collected: all commits have these."""
+        self.machine = machine
         self._options = options
         self._ending = ending
         self._notify = notify
         self._listener = listener
-        self._tests = tests
+        self.today = today
         self._ready: set[Path] = set()
 
     def run(
@@ -104,17 +105,19 @@ class CommitSessions:
         judge: PairsJudge,
         *,
         budget_s: float,
+        select: tuple[str, ...] = (),
         before: Before | None = None,
         explain_s: float | None = None,
     ) -> Run:
         """Launch a commit beside a base. Raises CiPerfError; an interrupted run says so."""
-        with worktree.commit_of(self._options.root, commit, has_setup=True) as head:
-            options = commits.options_of(self._options, head)
-            plan = measure.plan(options, has_tests=self._tests is not None)
+        chosen = dataclasses.replace(self._options, select=select or self._options.select)
+        with worktree.commit_of(chosen.root, commit, has_setup=True) as head:
+            options = commits.options_of(chosen, head)
+            plan = measure.plan(options, has_tests=self.today is not None)
             of_base = lab.with_plan(base, plan, options)
-            if self._tests is not None and of_base.plan is not None:
-                of_base = dataclasses.replace(of_base, plan=self._with_tests(of_base.plan))
-            plan = self._with_tests(plan)
+            if self.today is not None and of_base.plan is not None:
+                of_base = dataclasses.replace(of_base, plan=self._add_tests(of_base.plan, options))
+            plan = self._add_tests(plan, options)
             # A container begins without what a setup has installed.
             ready = self._ready if options.runner.kind == runners.LOCAL else ()
             with lab.open_with_base(
@@ -142,14 +145,13 @@ class CommitSessions:
                     baselines=options.baselines,
                 )
 
-    def _with_tests(self, plan: Plan) -> Plan:
+    def _add_tests(self, plan: Plan, options: MeasureOptions) -> Plan:
         """Return a plan with the tests that were collected, in the place of its own."""
-        if self._tests is None:
+        if self.today is None:
             return plan
         tests = (
             each
-            for each in self._tests.workloads
-            if find_node(each.launch, each.parameters)
-            and is_selected(each.id, self._options.select)
+            for each in self.today.workloads
+            if find_node(each.launch, each.parameters) and is_selected(each.id, options.select)
         )
         return msgspec.structs.replace(plan, workloads=(*plan.workloads, *tests), tests=())

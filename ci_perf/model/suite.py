@@ -482,6 +482,13 @@ class Limits(Struct, frozen=True, kw_only=True):
         """Return the limit of each metric of this workload, by metric name."""
         return self.workloads.get(workload, self.default)
 
+    def gate_only(self, workload: str, limits: Mapping[str, Limit]) -> dict[str, Limit]:
+        """Return the limits of a workload under which these alone gate."""
+        return {
+            name: msgspec.structs.replace(limit, gate=name in limits)
+            for name, limit in {**self.of(workload), **limits}.items()
+        }
+
 
 class PlannedWorkload(Struct, frozen=True, kw_only=True):
     """One workload, ready to be launched: everything resolved, nothing imported.

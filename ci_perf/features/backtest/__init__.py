@@ -11,4 +11,5 @@ FEATURE = Feature(
         )
     },
     documents={"backtest": "ci_perf.features.backtest.backtested:Backtest"},
+    history_lines="ci_perf.features.backtest.report:list_history_lines",
 )

@@ -1,9 +1,8 @@
 """Go through the last merges, newest first: measure each, and measure again what moved."""
 
-import contextlib
 import hashlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from ci_perf.features.backtest.backtested import (
     MergeOutcome,
 )
 from ci_perf.features.backtest.merges import MergeLine
-from ci_perf.features.backtest.sessions import Answer, MergeSessions
+from ci_perf.features.backtest.sessions import MergeAnswer, MergeSessions
 from ci_perf.gate import arguments, collecting, lab, measure, sources
 from ci_perf.gate.options import MeasureOptions
 from ci_perf.model.base import MAX_ERROR_CHARS
@@ -40,14 +39,12 @@ _OPEN = frozenset({MergeOutcome.OPEN, MergeOutcome.SUSPECTED})
 def backtest(
     asked: Mapping[str, Any],
     *,
-    command: Sequence[str],
     ref: str,
     last: int,
     output: Path,
-    setup: str,
-    metric: str,
     notify: Notify,
     listener: Callable[[], Listener],
+    **source: Any,  # noqa: ANN401  as `sources.open_source`
 ) -> Backtest:
     """Go on with the file `output`, or begin it, until the budget is spent.
 
@@ -57,28 +54,20 @@ def backtest(
     """
     root = files.current_folder()
     line = merges.find_merges(root, ref, last)
-    with contextlib.ExitStack() as stack:
-        given = stack.enter_context(
-            sources.open_source(
-                root,
-                {**asked, "against": "HEAD"},
-                command=command,
-                setup=setup,
-                metric=metric,
-                notify=notify,
-            )
-        )
+    asked = {**asked, "against": "HEAD"}
+    with (
+        sources.open_source(root, asked, notify=notify, **source) as given,
+        signals.note_signals() as ending,
+    ):
         options = arguments.measure_options(None, {**given, "against": None})
         plan = measure.plan(options, has_tests=True)
-        ending = stack.enter_context(signals.note_signals())
         machine = lab.describe_machine(plan, options, ending, notify)
         begun = begin(line, options, plan, machine.environment.hard, last)
         begun = resume(begun, output) if output.exists() else begun
-        plan = collecting.collect_plan(
-            plan, root, runs=True, notify=notify, interrupted=ending.have_come
-        )
-        sessions = MergeSessions(options, plan, machine, ending, notify, listener)
-        return Backtesting(begun, line, options, sessions, output, notify, ending).go()
+        come = ending.have_come
+        plan = collecting.collect_plan(plan, root, runs=True, notify=notify, interrupted=come)
+        sessions = MergeSessions(options, ending, notify, listener, today=plan, machine=machine)
+        return Backtesting(begun, sessions, options.budget_s, output, notify, ending).go()
 
 
 def begin(
@@ -146,9 +135,8 @@ class Backtesting:
     """A back-test that goes on."""
 
     known: Backtest
-    line: MergeLine
-    options: MeasureOptions
     sessions: MergeSessions
+    budget_s: float
     output: Path
     notify: Notify
     ending: Interrupts
@@ -176,14 +164,14 @@ class Backtesting:
         self._keep(ended)
         if ended == "budget" and not count:
             raise UsageError(
-                f"--budget: expected time for one merge, found that {self.options.budget_s:g} s "
+                f"--budget: expected time for one merge, found that {self.budget_s:g} s "
                 "decide none; give it more, or name fewer workloads"
             )
         return self.known
 
     @property
     def _left_s(self) -> float:
-        return self.options.budget_s - (time.monotonic() - self.start)
+        return self.budget_s - (time.monotonic() - self.start)
 
     def _measure(self, at: int) -> bool:
         """Take the next step for a merge; return False where the budget ended before its answer.
@@ -214,14 +202,14 @@ class Backtesting:
         files.write(self.output, self.known)
 
 
-def note_first(row: BacktestedMerge, answer: Answer) -> BacktestedMerge:
+def note_first(row: BacktestedMerge, answer: MergeAnswer) -> BacktestedMerge:
     """Return a merge with what its first session has said."""
     return msgspec.structs.replace(
         row, outcome=answer.outcome, first=answer.changes, note=answer.note[:MAX_ERROR_CHARS]
     )
 
 
-def confirm(row: BacktestedMerge, answer: Answer, retest: int) -> BacktestedMerge:
+def confirm(row: BacktestedMerge, answer: MergeAnswer, retest: int) -> BacktestedMerge:
     """Return a merge with what fresh pairs have said of what moved at first."""
     first = {(each.workload, each.metric, each.verdict) for each in row.first}
     changes = tuple(

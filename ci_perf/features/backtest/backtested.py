@@ -21,6 +21,8 @@ from ci_perf.model.comparison import Change
 from ci_perf.model.environment import Machine
 from ci_perf.model.run import Tool
 
+# Where a back-test is kept unless somebody names another file.
+FILE = "backtest.json"
 BacktestEnd = Literal["finished", "budget", "interrupted"]
 
 

@@ -14,6 +14,7 @@ from ci_perf.cli.measuring_commands import (
 )
 from ci_perf.errors import ExitCode
 from ci_perf.features.backtest import backtest
+from ci_perf.features.backtest.backtested import FILE
 
 
 @click.command("backtest", cls=CommandAtEnd, options_metavar="[OPTIONS]")
@@ -47,7 +48,7 @@ from ci_perf.features.backtest import backtest
     "-o",
     "--output",
     type=click.Path(dir_okay=False, path_type=Path),
-    default="backtest.json",
+    default=FILE,
     show_default=True,
     metavar="FILE",
     help="The file that holds each answer, and that the next call goes on with.",
@@ -79,17 +80,17 @@ def backtest_command(
     answer = backtest.backtest(
         {**measuring, **asked},
         command=click.get_current_context().meta.get("command", ()),
+        setup=setup,
+        metric=metric,
         ref=ref,
         last=last,
         output=output,
-        setup=setup,
-        metric=metric,
         notify=console.say,
         listener=measure_options.open_listener,
     )
-    from ci_perf.features.backtest import report as backtest_report
+    from ci_perf.features.backtest.report import build_page
 
-    reports.emit_page(backtest_report.page(answer), format, report, document=answer)
+    reports.emit_page(build_page(answer), format, report, document=answer)
     console.say(f"back-test: {output}")
     if answer.ended == "interrupted":
         return ExitCode.INTERRUPTED

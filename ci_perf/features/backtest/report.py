@@ -4,12 +4,14 @@ from collections import Counter
 from collections.abc import Iterator
 
 from ci_perf import hooks
-from ci_perf.features.backtest.backtested import Backtest, BacktestedMerge, MergeOutcome
+from ci_perf.errors import CiPerfError
+from ci_perf.features.backtest.backtested import FILE, Backtest, BacktestedMerge, MergeOutcome
 from ci_perf.model.comparison import Change
 from ci_perf.report import phrases, units
 from ci_perf.report.escape import Phrase, Sentence, Words
 from ci_perf.report.phrases import fill
 from ci_perf.report.tables import Block, Page, Table
+from ci_perf.system import files
 
 _ID = 10
 _MOST_ROWS = 100
@@ -19,15 +21,15 @@ _OUTCOMES = {
     MergeOutcome.UNCHANGED: ("unchanged", "unchanged"),
     MergeOutcome.MOVED: ("moved", "moved"),
     MergeOutcome.SUSPECTED: ("to be measured again", "to be measured again"),
-    MergeOutcome.UNCONFIRMED: ("not confirmed", "not confirmed"),
+    MergeOutcome.UNCONFIRMED: ("moved only once", "moved only once"),
     MergeOutcome.UNDECIDED: ("undecided", "undecided"),
     MergeOutcome.BROKEN: ("does not build", "do not build"),
-    MergeOutcome.FAILED: ("has no such workload, or fails", "have no such workload, or fail"),
-    MergeOutcome.OPEN: ("not measured yet", "not measured yet"),
+    MergeOutcome.FAILED: ("lacks the workload, or fails", "lack the workload, or fail"),
+    MergeOutcome.OPEN: ("left for the next call", "left for the next call"),
 }
 
 
-def page(backtest: Backtest) -> Page:
+def build_page(backtest: Backtest) -> Page:
     """Count the merges, say what moved and why, then list all that were looked at."""
     parts: list[Block] = [headline(backtest)]
     moved = [each for each in backtest.merges if each.outcome is MergeOutcome.MOVED]
@@ -48,16 +50,27 @@ def headline(backtest: Backtest) -> Phrase:
     """Say the whole in a line, with each merge that moved."""
     counted = Counter(each.outcome for each in backtest.merges)
     said: list[Phrase] = []
-    for outcome, (one, several) in _OUTCOMES.items():
+    for outcome, words_of in _OUTCOMES.items():
         if not (count := counted[outcome]):
             continue
-        words: Phrase = (Words(f"{count} {one if count == 1 else several}"),)
+        words: Phrase = (Words(f"{count} {words_of[count > 1]}"),)
         if outcome is MergeOutcome.MOVED:
             words = (*words, Words(" ("), *_join(_list_moved(backtest), "; "), Words(")"))
         said.append(words)
     total = units.render_count(len(backtest.merges), "merge")
     hours = units.duration(backtest.duration_s)
     return (Words(f"{total}: "), *_join(said, ", "), Words(f"; {hours}"))
+
+
+def list_history_lines() -> list[Phrase]:
+    """Say what `backtest.json` of the current folder has found, for the page of the history."""
+    path = files.current_folder() / FILE
+    if files.is_missing(path):
+        return []
+    try:
+        return [(Words("Back-test: "), *headline(files.read(path, Backtest)))]
+    except CiPerfError as error:
+        return [(Words("Back-test: "), Sentence(str(error)))]
 
 
 def _list_moved(backtest: Backtest) -> list[Phrase]:

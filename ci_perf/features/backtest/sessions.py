@@ -1,13 +1,11 @@
 """Measure a merge beside its parent, by the suite of today, and say what the pairs have shown."""
 
-import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import msgspec
 
-from ci_perf import hooks, worktree
-from ci_perf.api_types import Notify
+from ci_perf import hooks, suite, worktree
 from ci_perf.baselines import layout
 from ci_perf.errors import OF_MACHINE, CiPerfError
 from ci_perf.features.backtest import merges
@@ -16,7 +14,6 @@ from ci_perf.gate import run_summary
 from ci_perf.gate.commit_pairs import CommitSessions, PairsJudge
 from ci_perf.gate.commit_suite import folder_below
 from ci_perf.gate.commits import CommitLine, CommitPrograms
-from ci_perf.gate.options import MeasureOptions
 from ci_perf.judging import summarise
 from ci_perf.judging.earlier_checks import Before
 from ci_perf.judging.policy import limits_on
@@ -24,12 +21,8 @@ from ci_perf.model.comparison import Change, Comparison, Row, Verdict
 from ci_perf.model.environment import Machine
 from ci_perf.model.metrics import Kind, find_metric
 from ci_perf.model.run import Checks, Run
-from ci_perf.model.suite import Limit, Limits, Plan, Tiers, find_limit
-from ci_perf.model.task import MachineDescription
-from ci_perf.session import Listener
-from ci_perf.suite import plan as plan_suite
+from ci_perf.model.suite import Limit, Limits, Tiers, find_limit
 from ci_perf.system.git_log import LineCommit
-from ci_perf.system.signals import Interrupts
 from ci_perf.worktree import merge_base
 
 _MOVED = frozenset({Verdict.REGRESSED, Verdict.IMPROVED})
@@ -38,7 +31,7 @@ _EXACT = frozenset({Kind.COUNT, Kind.DEVICE_MEMORY})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class MergeAnswer:
     """What a session says of a merge; its outcome is "open" where the budget ended before."""
 
     outcome: MergeOutcome
@@ -58,27 +51,10 @@ class _MergeJudge(PairsJudge):
         return comparison
 
 
-class MergeSessions:
+class MergeSessions(CommitSessions):
     """Launches merges here, each in a worktree beside that of its parent."""
 
-    def __init__(
-        self,
-        options: MeasureOptions,
-        plan: Plan,
-        machine: MachineDescription,
-        ending: Interrupts,
-        notify: Notify,
-        listener: Callable[[], Listener],
-    ) -> None:
-        """Take the plan of today, with its tests collected."""
-        self._options = options
-        self._plan = plan
-        self._machine = machine
-        self._ending = ending
-        self._notify = notify
-        self._listener = listener
-
-    def measure(self, merge: BacktestedMerge, *, left_s: float, retest: int = 0) -> Answer:
+    def measure(self, merge: BacktestedMerge, *, left_s: float, retest: int = 0) -> MergeAnswer:
         """Measure a commit beside its parent.
 
         Without a `retest`, by alpha of its own; else what moved at first alone, by the share of the
@@ -86,47 +62,48 @@ class MergeSessions:
         """
         names = (merge.parent, merge.commit.id)
         if not retest and (why := merges.describe_likeness(self._options.root, *names)):
-            return Answer(outcome=MergeOutcome.SAME_PROGRAM, note=why)
+            return MergeAnswer(outcome=MergeOutcome.SAME_PROGRAM, note=why)
         root, moved = self._options.root, merge.first if retest else ()
         folder = folder_below(root, self._options.suite, self._options.workloads)
         try:
             parent, commit = (merges.with_suite(root, each, folder) for each in names)
             if not retest and (parent == commit or self._is_same(parent, commit, merge)):
-                return Answer(outcome=MergeOutcome.SAME_PROGRAM)
+                return MergeAnswer(outcome=MergeOutcome.SAME_PROGRAM)
             return self._launch(parent, commit, moved, left_s=left_s, retest=retest)
         except OF_MACHINE:
             raise
         except CiPerfError as error:
             last = error.output.strip().rpartition("\n")[2]
             said = f"{error}: {last}" if last else str(error)
-            return Answer(outcome=MergeOutcome.BROKEN, note=said)
+            return MergeAnswer(outcome=MergeOutcome.BROKEN, note=said)
 
     def _is_same(self, parent: str, commit: str, merge: BacktestedMerge) -> bool:
         """Whether records say that all workloads of two commits are the same program."""
+        today, machine = self.today, self.machine
+        if today is None or machine is None:
+            return False
         two = tuple(
             LineCommit(commit=msgspec.structs.replace(merge.commit, id=name), parents=())
             for name in (parent, commit)
         )
         line = CommitLine(start=merge_base.exactly(self._options.root, parent), commits=two)
         programs = CommitPrograms(line, self._options, self._notify)
-        return all(programs.is_same(0, 1, each.id, self._machine) for each in self._plan.workloads)
+        return all(programs.is_same(0, 1, each.id, machine) for each in today.workloads)
 
     def _launch(
         self, parent: str, commit: str, moved: Sequence[Change], *, left_s: float, retest: int
-    ) -> Answer:
-        names = tuple(dict.fromkeys(each.workload for each in moved))
-        options = dataclasses.replace(self._options, select=names or self._options.select)
-        tests = self._plan if any(each.launch == "fork" for each in self._plan.workloads) else None
-        of_commit = CommitSessions(options, self._ending, self._notify, self._listener, tests=tests)
-        judge = make_judge(self._find_limits, self._plan.tiers, moved)
-        with worktree.commit_of(options.root, parent, has_setup=True) as base:
-            run = of_commit.run(
+    ) -> MergeAnswer:
+        tiers = self.today.tiers if self.today else Tiers()
+        judge = make_judge(self._find_limits, tiers, moved)
+        with worktree.commit_of(self._options.root, parent, has_setup=True) as base:
+            run = self.run(
                 commit,
                 base,
                 judge,
                 budget_s=left_s,
+                select=tuple(dict.fromkeys(each.workload for each in moved)),
                 before=Before(checks=Checks(before=retest - 1)) if retest else None,
-                explain_s=options.explain_s or None if retest else None,
+                explain_s=self._options.explain_s or None if retest else None,
             )
         if run_summary.is_interrupted(run):
             raise KeyboardInterrupt
@@ -136,7 +113,7 @@ class MergeSessions:
         """Return the limits of today."""
         options = self._options
         defaults = limits_on(machine, layout.read_calibration(options.baselines, machine))
-        return plan_suite(
+        return suite.plan(
             options.workloads, options.suite, root=options.root, defaults=defaults
         ).limits
 
@@ -151,28 +128,29 @@ def make_judge(
     def gate_moved(machine: Machine) -> Limits:
         limits = find_limits(machine)
         workloads = {
-            each.workload: {
-                name: msgspec.structs.replace(known, gate=False)
-                for name, known in limits.of(each.workload).items()
-            }
-            for each in moved
+            name: limits.gate_only(
+                name,
+                {
+                    each.metric: find_limit(limits.of(name), each.metric) or Limit()
+                    for each in moved
+                    if each.workload == name
+                },
+            )
+            for name in {each.workload for each in moved}
         }
-        for each in moved:
-            limit = find_limit(limits.of(each.workload), each.metric) or Limit()
-            workloads[each.workload][each.metric] = msgspec.structs.replace(limit, gate=True)
         return msgspec.structs.replace(limits, workloads={**limits.workloads, **workloads})
 
     return _MergeJudge(gate_moved, tiers)
 
 
-def read_answer(run: Run, rows: tuple[Row, ...]) -> Answer:
+def read_answer(run: Run, rows: tuple[Row, ...]) -> MergeAnswer:
     """Return what a run says of its merge, by the rows of its judge."""
     failures = [f"{each.workload}: {each.reason}" for each in run.failed]
     failures += [
         f"{each.workload}: its parent fails: {each.trouble}" for each in run.paired if each.trouble
     ]
     if (reason := run.validity.against("")) is not None:
-        return Answer(outcome=MergeOutcome.UNDECIDED, note=f"{reason.code}: {reason.detail}")
+        return MergeAnswer(outcome=MergeOutcome.UNDECIDED, note=f"{reason.code}: {reason.detail}")
     gating = [row for row in rows if isinstance(row, Change) and row.gate]
     is_open = [row for row in gating if row.verdict not in {*_MOVED, Verdict.UNCHANGED}]
     is_late = run.interleaved is not None and run.interleaved.stopped == "budget"
@@ -185,7 +163,7 @@ def read_answer(run: Run, rows: tuple[Row, ...]) -> Answer:
         MergeOutcome.UNDECIDED: bool(is_open) or not (gating or run.same),
         MergeOutcome.UNCHANGED: True,
     }
-    return Answer(
+    return MergeAnswer(
         outcome=next(outcome for outcome, holds in outcomes.items() if holds),
         changes=changes,
         note="; ".join(

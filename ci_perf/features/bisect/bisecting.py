@@ -8,8 +8,6 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-import msgspec
-
 from ci_perf.features.bisect.bisection import CommitAnswer
 from ci_perf.judging.policy import KIND_OF
 from ci_perf.model import metrics
@@ -119,12 +117,7 @@ def _half(metric: Metric, effect: Change) -> Limit:
 
 
 def _set_gating_limit(limits: Limits, workload: str, metric: str, limit: Limit) -> Limits:
-    shown = {
-        name: msgspec.structs.replace(known, gate=False)
-        for name, known in limits.of(workload).items()
-    }
-    gating = msgspec.structs.replace(limit, gate=True)
-    return Limits(default={**shown, metric: gating}, trimmed=limits.trimmed)
+    return Limits(default=limits.gate_only(workload, {metric: limit}), trimmed=limits.trimmed)
 
 
 def answer(change: Change | None) -> CommitAnswer:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from ci_perf import hooks
 from ci_perf.api_types import Location, Notify, say_nothing
 from ci_perf.baselines import summaries
 from ci_perf.errors import CiPerfError, UsageError
@@ -132,8 +133,9 @@ def check_folder(folder: Path) -> None:
 def write(history: BranchHistory, folder: Path) -> Path:
     """Write the page, and beside it the data; return it. Raises CannotWriteError."""
     files.make_folder(folder)
+    lines = [line for find in hooks.find_targets("history_lines") for line in hooks.load(find)()]
     files.write_text(folder / _DATA, codec.encode(history))
-    files.write_text(folder / _PAGE, history_page.render(history))
+    files.write_text(folder / _PAGE, history_page.render(history, lines))
     return folder / _PAGE
 
 

@@ -30,8 +30,8 @@ class WorkloadSection:
     sessions: Table
 
 
-def render(history: BranchHistory) -> str:
-    """Return the page."""
+def render(history: BranchHistory, lines: Sequence[Phrase] = ()) -> str:
+    """Return the page, with the lines of other features."""
     causes = level_changes.find_causes(history)
     recent = [cause for cause in causes if cause.is_recent]
     has_drifted = any(line.has_drifted for each in history.workloads for line in each.metrics)
@@ -43,7 +43,7 @@ def render(history: BranchHistory) -> str:
         counts=report.headline(history),
         footer=report.subline(history),
         tone="open" if is_open else "same",
-        warnings=report.notices(history),
+        warnings=[*report.notices(history), *lines],
         days=level_changes.RECENT_DAYS,
         recent=report.build_changes_table(history, recent),
         older=report.build_changes_table(history, [each for each in causes if not each.is_recent]),

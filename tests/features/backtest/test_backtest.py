@@ -6,7 +6,7 @@ import pytest
 from ci_perf.errors import BusyError, InvalidFileError, UsageError
 from ci_perf.features.backtest import backtest, merges
 from ci_perf.features.backtest.backtested import Backtest, MergeOutcome
-from ci_perf.features.backtest.sessions import Answer, MergeSessions
+from ci_perf.features.backtest.sessions import MergeAnswer, MergeSessions
 from ci_perf.gate import measure
 from ci_perf.gate.options import MeasureOptions
 from ci_perf.model.comparison import Verdict
@@ -20,11 +20,14 @@ pytestmark = pytest.mark.usefixtures("lone_git")
 
 SLOWER = a_change("w", verdict=Verdict.REGRESSED, ratio=1.2)
 FASTER = a_change("w", verdict=Verdict.IMPROVED, ratio=0.8)
-MOVED = Answer(outcome=MergeOutcome.SUSPECTED, changes=(SLOWER,))
-SAME, CALM = Answer(outcome=MergeOutcome.SAME_PROGRAM), Answer(outcome=MergeOutcome.UNCHANGED)
-BROKEN = Answer(outcome=MergeOutcome.BROKEN, note="setup of the head: no compiler")
-NOISY = Answer(outcome=MergeOutcome.UNDECIDED, note="w: no answer on step_time_s")
-LATE = Answer(outcome=MergeOutcome.OPEN)
+MOVED = MergeAnswer(outcome=MergeOutcome.SUSPECTED, changes=(SLOWER,))
+SAME, CALM = (
+    MergeAnswer(outcome=MergeOutcome.SAME_PROGRAM),
+    MergeAnswer(outcome=MergeOutcome.UNCHANGED),
+)
+BROKEN = MergeAnswer(outcome=MergeOutcome.BROKEN, note="setup of the head: no compiler")
+NOISY = MergeAnswer(outcome=MergeOutcome.UNDECIDED, note="w: no answer on step_time_s")
+LATE = MergeAnswer(outcome=MergeOutcome.OPEN)
 LAST = 4
 
 
@@ -71,7 +74,7 @@ def go(repository, tmp_path):
         sessions = Recorded(commits, answers, [] if launched is None else launched)
         with signals.note_signals() as ending:
             return backtest.Backtesting(
-                begun, line, options, sessions, path, lambda _line: None, ending
+                begun, sessions, budget_s, path, lambda _line: None, ending
             ).go()
 
     return go
@@ -93,7 +96,9 @@ def test_only_what_fresh_pairs_confirm_has_moved(go):
 
 
 def test_fresh_pairs_that_say_the_opposite_confirm_nothing(go):
-    answer = go({4: MOVED, "4 again": Answer(outcome=MergeOutcome.SUSPECTED, changes=(FASTER,))})
+    answer = go(
+        {4: MOVED, "4 again": MergeAnswer(outcome=MergeOutcome.SUSPECTED, changes=(FASTER,))}
+    )
 
     assert outcomes(answer)[0] == "unconfirmed"
 

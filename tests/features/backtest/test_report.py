@@ -3,13 +3,16 @@
 from pathlib import Path
 
 from ci_perf.features.backtest import report
-from ci_perf.features.backtest.backtested import MergeOutcome
+from ci_perf.features.backtest.backtested import FILE, MergeOutcome
+from ci_perf.features.history import history as history_files
 from ci_perf.model import metrics
 from ci_perf.model.comparison import Verdict
 from ci_perf.model.explanation import AuthorFunction, Cause, Explanation
-from ci_perf.report import tables
+from ci_perf.report import phrases, tables
+from ci_perf.system import files
 from tests.comparisons import a_change
 from tests.features.backtest.backtests import SLOWER, a_backtest, a_merge
+from tests.features.history.branch_histories import a_branch_history, a_workload_history
 from tests.reviewed import assert_all_reviewed
 
 GOLDEN = Path(__file__).parent / "golden/backtests.md"
@@ -53,6 +56,22 @@ SHAPES = {
 }
 
 
+def test_the_page_of_a_history_has_the_line_of_the_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert report.list_history_lines() == []
+
+    files.write(tmp_path / FILE, a_backtest())
+    (line,) = report.list_history_lines()
+    history = a_branch_history(a_workload_history([1e-3], [1.1e-3]))
+    target = history_files.write(history, tmp_path / "page")
+
+    assert phrases.plain(line).startswith("Back-test: 3 merges: 1 same program, 1 unchanged, 1 mo")
+    assert "Back-test: " in target.read_text()
+
+    (tmp_path / FILE).write_text("{}")
+    assert "backtest.json" in phrases.plain(report.list_history_lines()[0])
+
+
 def test_all_shapes_are_as_reviewed():
-    answers = {shape: tables.markdown(report.page(each)) for shape, each in SHAPES.items()}
+    answers = {shape: tables.markdown(report.build_page(each)) for shape, each in SHAPES.items()}
     assert_all_reviewed(answers, GOLDEN)
