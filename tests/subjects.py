@@ -15,11 +15,11 @@ def a_session(*launches, day=1, epochs=None):
     )
 
 
-def a_subject(*sessions, workload="w"):
+def a_subject(*sessions, workload="w", parameters=None):
     """One workload on one machine, oldest session first."""
     return Subject(
         workload=workload,
-        parameters={},
+        parameters=parameters or {},
         items_per_step=1.0,
         item_unit="step",
         statistic="median",

@@ -11,6 +11,7 @@ from ci_perf.judging import (
     changes,
     comparability,
     earlier_checks,
+    families,
     rules,
     screen,
     trends,
@@ -67,7 +68,8 @@ def compare(
         judged=judged,
     )
     numerics = _numerics(asked.histories, base, head, limits)
-    rows = worst_first(rules.judge_workloads([*judged, *others, *numerics], validity))
+    ruled = rules.judge_workloads([*judged, *others, *numerics], validity)
+    rows = worst_first(families.note_families(ruled, (*base.subjects, *head.subjects)))
     return Comparison(
         tool=Tool(version=__version__),
         suite=head.suite,

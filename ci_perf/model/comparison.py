@@ -9,6 +9,7 @@ import msgspec
 from ci_perf.model.base import (
     SCHEMA_VERSION,
     Amount,
+    AtLeastOne,
     Count,
     DateOrEmpty,
     Finite,
@@ -150,6 +151,13 @@ class Signs(Struct, frozen=True, kw_only=True):
     equal: tuple[Name, ...] = ()
 
 
+class Family(Struct, frozen=True, kw_only=True):
+    """Workloads that differ in parameters alone: the begin of their ids, and how many there are."""
+
+    name: Name
+    cases: AtLeastOne
+
+
 class Change(Struct, tag_field="row", tag="change", frozen=True, kw_only=True):
     """One metric of one workload on both sides.
 
@@ -169,7 +177,8 @@ class Change(Struct, tag_field="row", tag="change", frozen=True, kw_only=True):
     too fine to matter. ``own_file``: the base ran a workload file of its own, because the head's is
     another one. ``note`` is foreign text: why the base could not be launched. ``signs`` is ``None``
     for exact metrics, and where these say nothing. ``explanation`` is on one row of time
-    and one of memory at most. No verdict depends on it.
+    and one of memory at most. No verdict depends on it, nor on the ``family``, which is ``None``
+    of a workload that is the only one of its name.
     """
 
     workload: Name
@@ -198,6 +207,7 @@ class Change(Struct, tag_field="row", tag="change", frozen=True, kw_only=True):
     note: Text = ""
     signs: Signs | None = None
     explanation: Explanation | None = None
+    family: Family | None = None
 
 
 class Uncompared(Struct, tag_field="row", tag="uncompared", frozen=True, kw_only=True):

@@ -111,6 +111,10 @@ SIZES = {
     Unit.BYTE: {"B": 1.0, "KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30},
     Unit.JOULE: {"J": 1.0, "mJ": 1e-3, "kJ": 1e3},
 }
+# As `Key` is spelled in the id of a workload.
+_MATRIX_VALUE = re.compile(r"(?<=.)\.([A-Za-z0-9_][A-Za-z0-9_-]*)=")
+# What stands before the parameters in a node id of pytest: in groups, all of it and the function.
+_TEST = re.compile(r"(.*?::(\w+))\[")
 _PERCENT = re.compile(r"(\d+(?:\.\d+)?) ?%")
 _SIZE = re.compile(r"(\d+(?:\.\d+)?) ?([A-Za-zµ]+)")
 
@@ -538,6 +542,20 @@ class Plan(Struct, frozen=True, kw_only=True):
 def find_node(launch: Launch, parameters: Mapping[str, Scalar]) -> str:
     """Return the node id of a workload that is a test of pytest; empty for any other workload."""
     return str(parameters.get("node", "")) if launch == "fork" else ""
+
+
+def find_family(workload: str, parameters: Mapping[str, Scalar]) -> tuple[str, str]:
+    """Return what a workload shares with itself at other parameters: the begin of its id, a source.
+
+    "matmul.size=256" has ("matmul", ""), and the test "f.py::test_add[128]", whose id is
+    "f.test_add.128", ("f.test_add", "f.py::test_add"). Both are empty where there is no parameter.
+    """
+    test, name = _TEST.match(str(parameters.get("node", ""))), workload.rpartition(".")[0]
+    if test and name.rpartition(".")[2] == test[2]:
+        return name, test[1]
+    values = _MATRIX_VALUE.finditer(workload)
+    first = next((value for value in values if value[1] in parameters), None)
+    return (workload[: first.start()], "") if first else ("", "")
 
 
 def is_selected(workload: str, selection: tuple[str, ...]) -> bool:

@@ -59,9 +59,8 @@ def continue_page(comparison: Comparison, *, rows: int, is_folding: bool = True)
     lines = list(steps.values()) or [say("no_action", gates=comparison.gate_changes)]
     lines += notices.list_notices(comparison)
     every = table_rows.list_shown(comparison.rows)
-    seen = [row for row in every if not (table_rows.is_quiet(row) or first_numbers.is_shown(row))][
-        :rows
-    ]
+    loud = (row for row in every if not (table_rows.is_quiet(row) or first_numbers.is_shown(row)))
+    seen = table_rows.group_families(loud)[:rows]
     shown, table = len(lines), table_rows.make_table(seen, has_evidence=True)
     if is_folding:
         shown, table = _fit(comparison, lines, seen, urgent=len(advice.URGENT & steps.keys()))
@@ -69,6 +68,7 @@ def continue_page(comparison: Comparison, *, rows: int, is_folding: bool = True)
         yield Bullets(lines[:shown]) if shown > 1 else lines[0]
     if table.rows:
         yield table
+    yield from _list_cases(() if is_folding else seen, most=rows)
     if lines[shown:]:
         yield Fold(say("more", number=len(lines) - shown), [Bullets(lines[shown:])])
     if measured_first := first_numbers.from_comparison(comparison, shown=rows):
@@ -93,7 +93,7 @@ def continue_page(comparison: Comparison, *, rows: int, is_folding: bool = True)
         yield Fold(
             say("every_row", tally=phrases.tally(every), number=len(every), seeable=seeable),
             [
-                table_rows.make_table(every[:rows], has_evidence=True),
+                table_rows.make_table([[row] for row in every[:rows]], has_evidence=True),
                 *_count_left_out(rows, len(every), "rows"),
                 say("legend"),
             ],
@@ -103,15 +103,15 @@ def continue_page(comparison: Comparison, *, rows: int, is_folding: bool = True)
 
 
 def _fit(
-    comparison: Comparison, lines: Sequence[Phrase], seen: Iterable[Row], *, urgent: int
+    comparison: Comparison, lines: Sequence[Phrase], seen: Iterable[Sequence[Row]], *, urgent: int
 ) -> tuple[int, Table]:
-    """Return how many lines, and a table of which rows, can be read in 20 seconds.
+    """Return how many lines, and a table of which groups of rows, can be read in 20 seconds.
 
     The `urgent` lines come first, and the next one if there is room, or the first one of a report
     that asks for something; then rows, then more lines. What has failed has no numbers for a row.
     """
-    has_numbers = [row for row in seen if severity_of(row) is not Severity.FAILED]
-    can_fail = [row for row in has_numbers if row.gate or isinstance(row, Numerics)]
+    has_numbers = [group for group in seen if severity_of(group[0]) is not Severity.FAILED]
+    can_fail = [group for group in has_numbers if group[0].gate or isinstance(group[0], Numerics)]
     table = table_rows.make_table(can_fail[:_MOST_ROWS], has_evidence=False)
     is_calm = headline.is_calm(comparison)
     room = _CALM_WORDS if is_calm else _MOST_WORDS
@@ -133,6 +133,13 @@ def _fit(
 def _count_words(phrase: Sequence[str]) -> int:
     """Count the words and numbers that a reader sees of a phrase."""
     return sum(any(map(str.isalnum, word)) for word in phrases.plain(tuple(phrase)).split())
+
+
+def _list_cases(groups: Iterable[Sequence[Row]], *, most: int) -> Iterator[Block]:
+    """Yield what a terminal shows of the rows for which another one stands."""
+    families = [group for group in groups if len(group) > 1]
+    if families:
+        yield Bullets([table_rows.list_cases(group, most=most) for group in families])
 
 
 def _tell_origin(comparison: Comparison) -> Iterator[Block]:

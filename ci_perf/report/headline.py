@@ -211,7 +211,7 @@ def tell_scope(comparison: Comparison) -> Phrase:
 
 def _find_all(comparison: Comparison) -> dict[RowFinding, list[Phrase]]:
     """Name the workloads of which something is said, each by its worst row, step times first."""
-    findings: dict[RowFinding, dict[object, Phrase]] = {finding: {} for finding in RowFinding}
+    findings: dict[RowFinding, dict[object, Row]] = {finding: {} for finding in RowFinding}
     judged = {row.workload for row in comparison.rows if isinstance(row, Change)}
     rows = [row for row in comparison.rows if severity_of(row) is not Severity.UNCHANGED]
     rows = table_rows.worst_first(rows)
@@ -219,8 +219,15 @@ def _find_all(comparison: Comparison) -> dict[RowFinding, list[Phrase]]:
         is_answered = severity_of(row) is Severity.NEW and row.workload in judged
         if not is_answered and (finding := _find(row, comparison)):
             own = find_own([phrases.metric(row)])  # the user asked for each of these
-            findings[finding].setdefault((row.workload, *own), _name_size(row))
-    return {finding: list(named.values()) for finding, named in findings.items()}
+            findings[finding].setdefault((row.workload, *own), row)
+    return {finding: _name_rows(of_it.values()) for finding, of_it in findings.items()}
+
+
+def _name_rows(rows: Iterable[Row]) -> list[Phrase]:
+    """Name as many families and rows as a line shows; then each row, for it will be counted."""
+    groups = table_rows.group_families(rows)
+    rest = [[row] for group in groups[_MAX_NAMED:] for row in group]
+    return [_name_size(*group) for group in (*groups[:_MAX_NAMED], *rest)]
 
 
 def _find(row: Row, comparison: Comparison) -> RowFinding | None:
@@ -274,8 +281,14 @@ def _list(label: str, parts: Iterable[Phrase]) -> Phrase:
     return (Words(f"{label}: "), *phrases.join_phrases(parts, most=_MAX_NAMED))
 
 
-def _name_size(row: Row) -> Phrase:
-    """Show a row as short as it can be understood: "bert +4.1 %" is about its step time."""
+def _name_size(row: Row, *others: Row) -> Phrase:
+    """Show a row as short as it can be understood: "bert +4.1 %" is about its step time.
+
+    With `others` of its family: "matmul (27 of 27 cases, +120 to +478 %)".
+    """
+    if others and isinstance(row, Change) and row.family:
+        metric = () if row.metric == phrases.STEP_TIME else phrases.title_row(row)[1:]
+        return (row.family.name, *metric, Words(f" ({table_rows.describe_cases([row, *others])})"))
     if isinstance(row, Uncompared) and row.metric:
         return phrases.title_row(row)
     if not isinstance(row, Change) or row.code is Code.UNTRUSTED:

@@ -4,12 +4,14 @@ A phrase is a tuple: `Words` are ours and read the same everywhere, a `Command` 
 other string is foreign and left to the renderer to escape.
 """
 
+import itertools
 import string
 from collections import Counter
 from collections.abc import Iterable
 
 from ci_perf.model import metrics
 from ci_perf.model.comparison import (
+    Change,
     Numerics,
     Row,
     Severity,
@@ -109,8 +111,18 @@ def names(rows: Iterable[Row]) -> list[str]:
 
 
 def name_workloads(rows: Iterable[Row]) -> Phrase:
-    """Name the workloads of `rows` in a sentence; many are only counted."""
-    return join_phrases((name,) for name in names(rows))
+    """Name the workloads of `rows` in a sentence, cases by their family; many are only counted."""
+    groups: dict[tuple[bool, str], dict[str, None]] = {}
+    for row in rows:
+        family = row.family if isinstance(row, Change) else None
+        key = (True, family.name) if family else (False, row.workload)
+        groups.setdefault(key, {})[row.workload] = None
+    named: list[Phrase] = [
+        (name, Words(f" ({len(group):,} cases)")) if len(group) > 1 else tuple(group)
+        for (_, name), group in groups.items()
+    ]
+    rest = itertools.chain.from_iterable(list(groups.values())[MAX_NAMED:])
+    return join_phrases([*named[:MAX_NAMED], *((name,) for name in rest)])
 
 
 def title_row(row: Row) -> Phrase:

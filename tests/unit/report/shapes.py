@@ -7,7 +7,7 @@ import msgspec
 
 from ci_perf.judging import gate_changes
 from ci_perf.model import metrics
-from ci_perf.model.comparison import Difference, Drifted, Interval, Verdict
+from ci_perf.model.comparison import Difference, Drifted, Family, Interval, Verdict
 from ci_perf.model.explanation import Explanation
 from ci_perf.model.gate_change import BaselineEdit
 from ci_perf.model.process import DeviceMemory, Exhausted, Phase, Profile, SideProfile
@@ -45,7 +45,27 @@ Traceback (most recent call last):
 RuntimeError: CUDA error: an illegal memory access was encountered
 """
 HOSTILE = "`x` | @octocat #1 <img src=x> https://evil.example \u202e\u200b[a](b)"
+COLOR = Family(name="test_color.test_rgb_to_xyz", cases=27)
+MATMUL = Family(name="matmul", cases=5)
 TORCH = Difference(field="torch", base="2.12.0", head="2.13.0")
+
+
+def families():
+    """A test at 27 sizes, all slower; a workload of which two sizes are slower, and one is faster.
+
+    Of a third one, a case of four is not decided.
+    """
+    sizes = [
+        a_loss(f"test_color.test_rgb_to_xyz.{size}-float32", 2.2 + 3.58 * size / 26, family=COLOR)
+        for size in range(27)
+    ]
+    matmul = (
+        a_loss("matmul.size=256", 1.2, family=MATMUL),
+        a_loss("matmul.size=512", 1.3, family=MATMUL),
+        a_change("matmul.size=1024", Verdict.IMPROVED, ratio=0.8, family=MATMUL),
+    )
+    open_case = an_undecided("conv.size=1", family=Family(name="conv", cases=4))
+    return a_comparison(*sizes, *matmul, open_case, *UNCHANGED)
 
 
 def out_of_memory():
