@@ -37,6 +37,9 @@ class OneAfterTheOther(abc.ABC):
     def ready(self, tasks, interrupted=None):
         yield [functools.partial(self.launch, task, interrupted) for task in tasks]
 
+    def make_room(self):
+        return False
+
 
 class Launches(OneAfterTheOther):
     """A launcher that notes whose turn it is; `answers` says what comes of a launch, by side."""

@@ -156,7 +156,7 @@ class LocalLauncher(Launcher):
             for task in tasks
             if task.workload.launch == "fork" or task.libraries
         }
-        most = min(_MOST_SERVERS, self._servers_at_once(len(self._servers))) if forked else 0
+        most = min(_MOST_SERVERS, self._servers_at_once(len(self._servers)))
         spare = [key for key in self._servers if key not in forked]  # the longest unused first
         for key in spare[: max(len(spare) + len(forked) - most, 0)]:
             self._servers.pop(key).close()
@@ -199,6 +199,14 @@ class LocalLauncher(Launcher):
                 self._environment, Path(root), self._home
             )
         return self._of_sides[root]
+
+    def make_room(self) -> bool:
+        """See Launcher."""
+        had_servers = bool(self._servers)
+        self._forking = {}
+        while self._servers:
+            self._servers.popitem()[1].close()
+        return had_servers
 
     def close(self) -> None:
         """End the processes that fork others."""

@@ -236,6 +236,10 @@ class Launcher(ABC):
         """Do what these launches have in common, before any of them. Raises KeyboardInterrupt."""
         del tasks, interrupted  # mostly nothing
 
+    def make_room(self) -> bool:
+        """Free the memory that no present launch needs; say whether there was any."""
+        return False
+
     @abstractmethod
     def _run_process(
         self, task: Task, folder: Scratch, interrupted: Interrupted, slot: Slot | None

@@ -46,7 +46,7 @@ class Stopwatch:
         yield
         self.seconds[phase] = self.turn_taker.clock() - start
 
-    def start_s(self, imports_at_once: int) -> float:
+    def start_s(self, imports_at_once: float) -> float:
         """Return what the launch has cost so far: of an import beside others, its share.
 
         That is too little where others import only libraries beside the file's own code.

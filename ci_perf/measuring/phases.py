@@ -136,7 +136,7 @@ def go_through(
                 workload.step,
                 protocol,
                 step_s=step_s,
-                start_s=stopwatch.start_s(todo.imports_ahead),
+                start_s=stopwatch.start_s(math.inf if todo.forks_next else todo.imports_ahead),
                 slowest=group.maximum,
                 turn_taker=stopwatch.turn_taker,
                 is_fresh=workload.is_fresh,

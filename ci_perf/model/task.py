@@ -116,6 +116,7 @@ class Task(Struct, frozen=True, kw_only=True):
     ``only_libraries`` the first of the two is for installed libraries alone. Of several ranks their
     agent takes the turns.
     One with ``libraries``, which its file imports first, may be forked from one that has them.
+    With ``forks_next`` the launches after it are, so that another one costs no import.
     ``python_path`` are folders below the root that are searched right after it; nothing may be
     imported from ``foreign_root``, the other side of a comparison, nor from a copy of what is in
     the ``source_folders`` of the repository, which are relative to the root. ``native_source`` is a
@@ -136,6 +137,7 @@ class Task(Struct, frozen=True, kw_only=True):
     imports_ahead: Count = 0
     only_libraries: bool = False
     libraries: tuple[Text, ...] = ()
+    forks_next: bool = False
     python_path: tuple[Text, ...] = ()
     foreign_root: Text = ""
     top: Text = ""

@@ -326,7 +326,7 @@ class Interleaving:
         """Return tasks with the libraries that they have in common with another suspect's, if any.
 
         They may then be forked from the same processes; see docs/decisions/030. None does while a
-        pair may decide something of how a process starts.
+        pair may decide something of how a process starts: it is timed as long as one that is.
         """
         named = [_name_libraries(task) for task in tasks]
         is_possible = base.may_fork and self._lab.machine.device == "cpu"
@@ -342,8 +342,10 @@ class Interleaving:
             or any(pair.forked for pair in other.pairs[number : number + 1])
         )
         assert self._run is not None
-        if not has_others or self._against.judge.is_start_open(self._run, base.workload.id):
+        if not has_others:
             return tasks
+        if self._against.judge.is_start_open(self._run, base.workload.id):
+            return [msgspec.structs.replace(task, forks_next=True) for task in tasks]
         return named
 
     def _keep(
@@ -414,7 +416,10 @@ class Interleaving:
             return False
         head = self._runner.results(base.workload.id)[0]
         needed = [side.process.memory for side in (base.warmed_up or head, head)]
-        return self._lab.checks.has_room(base.workload, needed)
+        has_room = self._lab.checks.has_room
+        return has_room(base.workload, needed) or (
+            self._lab.launcher.make_room() and has_room(base.workload, needed)
+        )
 
 
 def _incomparable(checkout: Checkout, plan: Plan) -> dict[str, str]:

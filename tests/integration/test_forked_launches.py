@@ -214,6 +214,24 @@ def test_a_forked_workload_finds_its_modules_as_a_fresh_one_does(tmp_path, launc
     assert len({(tmp_path / f"{n}.built").read_text().partition(" ")[2] for n in "ab"}) == 1
 
 
+def test_a_fresh_launch_between_two_forked_ones_ends_no_server(tmp_path, launcher, imports):
+    fresh = msgspec.structs.replace(using(tmp_path, "b"), libraries=())
+    for task in (using(tmp_path, "a"), fresh, using(tmp_path, "b")):
+        result_of(launcher.launch(task))
+
+    assert imports() == "ii"
+
+
+def test_servers_give_way_to_launches_that_need_their_memory(tmp_path, launcher):
+    result_of(launcher.launch(using(tmp_path, "a")))
+    (server,) = launcher._servers.values()
+
+    assert launcher.make_room()
+
+    assert server._process.returncode is not None
+    assert not launcher.make_room()
+
+
 def test_two_pairs_of_a_side_share_no_server(tmp_path, launcher, imports):
     for index in range(2):
         result_of(launcher.launch(using(tmp_path, "a", index=index)))

@@ -1,11 +1,14 @@
 """Instruments after the timed region get the time that is left, and can only lose themselves."""
 
+import math
+
 import pytest
 
 from ci_perf.measuring.device import Device
 from ci_perf.measuring.distributed import Group
 from ci_perf.measuring.fingerprint import take
-from ci_perf.measuring.instruments import Instruments, TimeLeft
+from ci_perf.measuring.instruments import Instruments, Stopwatch, TimeLeft
+from ci_perf.model.process import Phase
 from ci_perf.workload import Workload
 from tests.clocks import Clock
 
@@ -112,3 +115,11 @@ def test_a_fingerprint_is_whole_or_absent(clock, step_s, losses):
 
     assert (len(found.losses), found.varies) == (losses, "atomics")
     assert ("were too long" in found.absent) == (losses == 0)
+
+
+@pytest.mark.parametrize(("at_once", "start_s"), [(0, 5.0), (1, 5.0), (4, 2.0), (math.inf, 1.0)])
+def test_of_an_import_that_others_share_a_launch_has_cost_its_share(tmp_path, at_once, start_s):
+    stopwatch = Stopwatch(tmp_path / "phase")
+    stopwatch.seconds = {Phase.IMPORT: 4.0, Phase.BUILD: 1.0}
+
+    assert stopwatch.start_s(at_once) == start_s

@@ -73,6 +73,23 @@ def test_pairs_are_fresh_until_nothing_of_a_start_is_open(pairs):
     assert kinds == {"a": [False, True, True], "b": [False, False, True]}
 
 
+@pytest.mark.parametrize(
+    ("others", "told"),
+    [(2, 2 * [(True, False)] + 2 * [(False, True)]), (0, 4 * [(False, False)])],
+)
+def test_a_fresh_pair_is_timed_like_the_forked_ones_that_follow(pairs, others, told):
+    launches = []
+
+    def note(side, task):
+        launches.append((task.workload.id, (task.forks_next, bool(task.libraries))))
+        return forked(side, task)
+
+    pairs({"a": 2, "b": others}, answers=note, open_starts=[("a", 1)])
+
+    heads = 2
+    assert [words for name, words in launches[heads:] if name == "a"] == told
+
+
 def test_on_a_gpu_pairs_are_fresh(pairs):
     assert pairs({"a": 1, "b": 1}, device="cuda:0") == {"a": [False], "b": [False]}
 

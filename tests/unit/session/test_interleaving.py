@@ -1,5 +1,6 @@
 """The order in which base and head take turns, with a launcher that only answers."""
 
+import dataclasses
 import itertools
 import math
 
@@ -332,6 +333,23 @@ def test_both_processes_are_there_at_once_where_they_fit(interleaved):
 
     assert launcher.pairs == 3
     assert all(pair.resident for pair in paired(run).pairs)
+
+
+def test_what_forks_gives_way_to_a_pair_that_else_had_no_room(interleaved):
+    class Forking(Launches):
+        has_servers = True
+
+        def make_room(self):
+            self.has_servers, had_servers = False, self.has_servers
+            return had_servers
+
+    launcher = Forking()
+    checks = dataclasses.replace(some_checks(), has_room=lambda *_: not launcher.has_servers)
+
+    run = interleaved(launcher, {"a": 2, "b": 0}, checks=checks)
+
+    (paired,) = run.paired
+    assert [pair.resident for pair in paired.pairs] == [True, True]
 
 
 @pytest.mark.parametrize("has_room", [True, False])
