@@ -138,6 +138,12 @@ class Judgement:
     expected_pairs: float
     past: Change | None = None
 
+    @property
+    def row(self) -> Change:
+        """Return the change of a candidate that has one."""
+        assert self.change is not None
+        return self.change
+
 
 def find_candidates(
     head: Subject,

@@ -240,9 +240,7 @@ class Clocks(NamedTuple):
     """Wall time and CPU time of one workload, both of which gate, before either is changed."""
 
     wall: Judgement
-    wall_row: Change
     cpu: Judgement
-    cpu_row: Change
 
 
 def _clears_wall(clocks: Clocks, row: Change) -> bool:
@@ -252,24 +250,24 @@ def _clears_wall(clocks: Clocks, row: Change) -> bool:
     """
     is_noisy = row.code not in {Code.OTHER_PACKAGES, Code.HISTORY_ALONE}
     is_open = row.verdict is Verdict.INCONCLUSIVE and is_noisy
-    is_calm = clocks.cpu_row.verdict is Verdict.UNCHANGED
+    is_calm = clocks.cpu.row.verdict is Verdict.UNCHANGED
     return is_open and is_calm and not clocks.wall.candidate.limit.require
 
 
 def _is_decided(clocks: Clocks, _row: Change) -> bool:
-    return clocks.wall_row.verdict in {Verdict.UNCHANGED, *_PROVEN}
+    return clocks.wall.row.verdict in {Verdict.UNCHANGED, *_PROVEN}
 
 
 def _is_silenced(clocks: Clocks, row: Change) -> bool:
     """Whether CPU time fails no step: the wall contradicts it, or more processes share the work."""
-    interval = clocks.wall_row.interval
-    excludes_loss = interval is not None and interval.high - 1 < clocks.wall_row.limit
+    interval = clocks.wall.row.interval
+    excludes_loss = interval is not None and interval.high - 1 < clocks.wall.row.limit
     is_silent = excludes_loss or clocks.cpu.candidate.has_other_tasks or _is_decided(clocks, row)
     return is_silent and row.verdict is not Verdict.UNCHANGED
 
 
 def _is_lost_by_cpu_alone(clocks: Clocks, row: Change) -> bool:
-    is_alone = clocks.wall_row.verdict is not Verdict.REGRESSED
+    is_alone = clocks.wall.row.verdict is not Verdict.REGRESSED
     return is_alone and row.verdict is Verdict.REGRESSED and _is_silenced(clocks, row)
 
 
@@ -287,35 +285,28 @@ CPU: tuple[Rule[Clocks, Change], ...] = (
 )
 
 
-def judge(judgements: Iterable[Judgement]) -> list[Judgement]:
-    """Return what the rules make of the judgements of a run: each by itself, then the clocks."""
-    judged = [_judge_row(each) for each in judgements]
-    by_clock: dict[str, dict[str, Judgement]] = {}
-    for each in judged:
-        if each.candidate.metric.name in _CLOCKS and each.candidate.limit.gate and each.change:
-            by_clock.setdefault(each.candidate.workload, {})[each.candidate.metric.name] = each
-    changed: dict[int, Judgement] = {}
-    for of_workload in by_clock.values():
-        if len(of_workload) == len(_CLOCKS):
-            wall, cpu = (of_workload[name] for name in _CLOCKS)
-            assert wall.change is not None
-            assert cpu.change is not None
-            clocks = Clocks(wall, wall.change, cpu, cpu.change)
-            changed[id(wall)] = _with_row(wall, *_apply(WALL, clocks, wall.change))
-            changed[id(cpu)] = _with_row(cpu, *_apply(CPU, clocks, cpu.change))
-    return [changed.get(id(each), each) for each in judged]
-
-
 _CLOCKS = (metrics.STEP_TIME.name, metrics.STEP_CPU.name)
 
 
-def _judge_row(judged: Judgement) -> Judgement:
-    if judged.change is None:
-        return judged
-    return _with_row(judged, *_apply(ROW, judged, judged.change))
+def judge(judgements: Iterable[Judgement]) -> list[Judgement]:
+    """Return what the rules make of the judgements of a run: each by itself, then the clocks."""
+    judged = [_hold(ROW, each, each) if each.change else each for each in judgements]
+    gating = {
+        (each.candidate.workload, each.candidate.metric.name): each
+        for each in judged
+        if each.change and each.candidate.limit.gate and each.candidate.metric.name in _CLOCKS
+    }
+    changed: dict[int, Judgement] = {}
+    for workload, _ in gating:
+        wall, cpu = (gating.get((workload, name)) for name in _CLOCKS)
+        if wall and cpu:
+            clocks = Clocks(wall, cpu)
+            changed |= {id(wall): _hold(WALL, clocks, wall), id(cpu): _hold(CPU, clocks, cpu)}
+    return [changed.get(id(each), each) for each in judged]
 
 
-def _with_row(judged: Judgement, row: Change, is_closed: bool) -> Judgement:  # noqa: FBT001
+def _hold(rules: Iterable[Rule[F, Change]], facts: F, judged: Judgement) -> Judgement:
+    row, is_closed = _apply(rules, facts, judged.row)
     if row is judged.change and not is_closed:
         return judged
     return replace(judged, change=row, is_open=judged.is_open and not is_closed)

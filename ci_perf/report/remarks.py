@@ -2,15 +2,27 @@
 
 import math
 from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
 
 from ci_perf.judging import signs
 from ci_perf.judging.policy import PREDICTING_SESSIONS
 from ci_perf.model import metrics
-from ci_perf.model.comparison import Change, Code, Numerics, Row, Uncompared, Verdict
+from ci_perf.model.comparison import (
+    Change,
+    Code,
+    Numerics,
+    Row,
+    Uncompared,
+    Verdict,
+    is_of_workload,
+)
 from ci_perf.report import phrases, same_program, units
 from ci_perf.report.escape import Words
 from ci_perf.report.sentences import write
 
+R = TypeVar("R", Change, Row)
+# The code of a row (`None`: any), what else holds of it, and what is said then.
+_Rule = tuple[Code | None, Callable[[R], bool], str]
 # That larger losses are excluded says nothing.
 _LARGEST_EXCLUDED = 10.0
 # What these say is in the numbers.
@@ -23,7 +35,7 @@ def describe(row: Row) -> Words:
     if isinstance(row, Uncompared) and row.same:
         return Words(same_program.render_remark(row.same))
     if isinstance(row, Uncompared) or row.code is Code.UNTRUSTED:
-        return write("uncompared", row=row)
+        return Words(_choose_words(_UNCOMPARED, row))
     return Words("; ".join(filter(None, _list_parts(row))))
 
 
@@ -68,11 +80,19 @@ def _explain_verdict(row: Change) -> Iterator[str]:
 
 def _explain_code(row: Change) -> str:
     """Say what the code of a row means beside its numbers; empty where they say it."""
-    words = next(
-        (words for code, holds, words in _SPECIAL if code in {None, row.code} and holds(row)),
-        row.code.why,
-    )
+    words = _choose_words(_SPECIAL, row) or row.code.why
     return words.format(drift=describe_drift(row))
+
+
+def _choose_words(rules: Iterable[_Rule[R]], row: R) -> str:
+    """Return the words of the first rule that holds; empty where none does."""
+    return next(
+        (words for code, holds, words in rules if code in {None, row.code} and holds(row)), ""
+    )
+
+
+def _always(_row: Row) -> bool:
+    return True
 
 
 def _is_kept_proof(row: Change) -> bool:
@@ -93,7 +113,7 @@ _PACKAGES = "its history had other packages{drift}; the base was launched with t
 _MORE_WORK = "it does more work, and its history does not exclude a slowdown beyond the limit"
 _CUT_SHORT = "far beyond its limit, after too few pairs for a proof"
 # What is said instead of the words of a code, `None` of any, where something else holds; in order.
-_SPECIAL: tuple[tuple[Code | None, Callable[[Change], bool], str], ...] = (
+_SPECIAL: tuple[_Rule[Change], ...] = (
     (None, signs.has_no_sign, "no sign of a change"),
     (None, signs.is_cut_short, _CUT_SHORT),
     (Code.WITHIN_LIMIT, signs.has_drifted, _DRIFTED),
@@ -121,6 +141,24 @@ _SPECIAL: tuple[tuple[Code | None, Callable[[Change], bool], str], ...] = (
         lambda row: not row.pairs,
         "launched by itself, the head took more than in any pair",
     ),
+)
+
+
+# What is said of a row without two numbers, or of any that cannot be trusted; in order.
+_UNCOMPARED: tuple[_Rule[Row], ...] = (
+    (Code.UNTRUSTED, _always, "the machine could not be trusted"),
+    (Code.NOT_COMPARABLE, lambda row: not row.gate, "judged by pairs instead"),
+    (Code.TOO_FEW_PAIRS, _always, "not compared: the check ended before a pair"),
+    (Code.BASE_FAILED, _always, "no baseline, and the base could not be launched"),
+    (
+        Code.MISSING,
+        lambda row: not is_of_workload(row),
+        "the base reports it, and the head does not",
+    ),
+    (Code.MISSING, lambda row: bool(row.note), "the base has it, and it failed"),
+    (Code.MISSING, _always, "the base has it, and it was not measured"),
+    (Code.NEW, lambda row: not row.note, "no baseline yet"),
+    (Code.NEW, _always, "no baseline yet, and the base could not be launched"),
 )
 
 
