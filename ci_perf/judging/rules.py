@@ -355,36 +355,37 @@ MACHINE: tuple[Rule[Validity, Row], ...] = (
 _TOO_FEW_PAIRS = frozenset({Code.TOO_FEW_PAIRS, Code.SPREAD, Code.WORSE_BY_HISTORY})
 
 
-class Beside(NamedTuple):
+class WorkloadRows(NamedTuple):
     """The rows of a workload, and what the exact ones say."""
 
     rows: Sequence[Row]
     exact: Signs | None
 
 
-def _does_more(beside: Beside, row: Change) -> bool:
+def _does_more(workload: WorkloadRows, row: Change) -> bool:
     """Whether exact rows say that a time which is worse, and not proven, is a loss.
 
     Other packages explain a loss as well as more work would.
     """
-    exact, is_time = beside.exact, row.metric in signs.SLOWED
+    exact, is_time = workload.exact, row.metric in signs.SLOWED
     does_more = is_time and exact is not None and exact.direction == "worse"
     is_slower = signs.is_far(row) or row.code is Code.WORSE_BY_HISTORY
     is_explained = row.code is Code.OTHER_PACKAGES
     return does_more and is_slower and signs.is_open(row) and not is_explained
 
 
-def _is_cut_short(_beside: Beside, row: Change) -> bool:
+def _is_cut_short(_workload: WorkloadRows, row: Change) -> bool:
     is_open = row.verdict is Verdict.LIKELY_SLOWER or signs.is_open(row)
     is_short = 0 < row.pairs < LOOKS[0] and row.code in _TOO_FEW_PAIRS
     return is_short and is_open and signs.is_far(row)
 
 
-WORKLOAD: tuple[Rule[Beside, Change], ...] = (
+WORKLOAD: tuple[Rule[WorkloadRows, Change], ...] = (
     Rule(_does_more, {"verdict": Verdict.LIKELY_SLOWER}),
     Rule(_is_cut_short, {"code": Code.TOO_FEW_PAIRS}),
     Rule(
-        lambda beside, _row: beside.exact is not None, lambda beside, _row: {"signs": beside.exact}
+        lambda workload, _row: workload.exact is not None,
+        lambda workload, _row: {"signs": workload.exact},
     ),
 )
 
@@ -396,10 +397,10 @@ def judge_workloads(rows: Iterable[Row], validity: Validity) -> Iterator[Row]:
         trusted = _apply(MACHINE, validity, row)[0] if validity.reasons else row
         by_workload.setdefault(row.workload, []).append(trusted)
     for name in sorted(by_workload):
-        beside = Beside(by_workload[name], signs.find_signs(by_workload[name]))
-        for row in beside.rows:
+        workload = WorkloadRows(by_workload[name], signs.find_signs(by_workload[name]))
+        for row in workload.rows:
             if isinstance(row, Change) and metrics.metric_of(row.metric).kind in KIND_OF:
-                yield _apply(WORKLOAD, beside, row)[0]
+                yield _apply(WORKLOAD, workload, row)[0]
             else:
                 yield row
 
