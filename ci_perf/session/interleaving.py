@@ -22,10 +22,10 @@ from ci_perf.judging.rules import proves_loss
 from ci_perf.launch import Outcome
 from ci_perf.measuring import user_code
 from ci_perf.model.base import Side
-from ci_perf.model.comparison import Change, severity_of
+from ci_perf.model.comparison import Change, Verdict, severity_of
 from ci_perf.model.process import Phase, WorkerResult
 from ci_perf.model.run import Interleaved, Pair, Paired, Run
-from ci_perf.model.suite import Plan, PlannedWorkload, is_selected
+from ci_perf.model.suite import Plan, PlannedWorkload, find_family, is_selected
 from ci_perf.model.task import CommandTurn, Task, TaskFailure
 from ci_perf.session import command_pairs, schedule
 from ci_perf.session.runner import SessionRunner
@@ -94,6 +94,7 @@ class Interleaving:
         self._bases = {workload.id: _Base(workload) for workload in runner.plan.workloads}
         self._suspects = 0
         self._is_proven = self._has_new_pair = False
+        self._proven_families: set[tuple[str, str]] = set()
         self._incomparable = _incomparable(against.checkout, runner.plan)
         # The suspects, worst first, and those still undecided, each with the pairs it may need.
         self._expected: dict[str, float] = {}
@@ -133,6 +134,7 @@ class Interleaving:
                 expected=self._undecided[name],
                 launch_s=self._runner.launch_s(name),
                 warm_ups=self._warm_ups(name),
+                of_proven=self._find_family(name) in self._proven_families,
             )
             for name in self._left()
         }
@@ -153,6 +155,9 @@ class Interleaving:
         self._find_proven(run)
         if self._has_new_pair:
             row = self._find_worst(run, workload)
+            family = self._find_family(workload)
+            if row and row.verdict is Verdict.REGRESSED and family[0]:
+                self._proven_families.add(family)
             self._lab.listener.pair_finished(workload, row, self._most_s())
 
     def _find_worst(self, run: Run, workload: str) -> Change | None:
@@ -170,6 +175,9 @@ class Interleaving:
             if isinstance(row, Change) and row.workload == workload and row.pairs and row.gate
         ]
         return min(rows, key=lambda row: (severity_of(row).rank, -(row.ratio or 1.0)), default=None)
+
+    def _find_family(self, workload: str) -> tuple[str, str]:
+        return find_family(workload, self._bases[workload].workload.parameters)
 
     def _most_s(self) -> float:
         """Return how long the pairs that there can still be take, within the budget."""

@@ -57,13 +57,15 @@ class PairJudge(Protocol):
 class Waiting:
     """A suspect: its pairs so far, those expected to come, and how long a launch takes.
 
-    Before its first pair `warm_ups` launches fill the caches of the base.
+    Before its first pair `warm_ups` launches fill the caches of the base. ``of_proven`` says that
+    a case of its family is proven slower: others tell more.
     """
 
     pairs: int
     expected: float
     launch_s: float
     warm_ups: int = 0
+    of_proven: bool = False
 
     @property
     def decision_s(self) -> float:
@@ -84,9 +86,10 @@ def next_workload(waiting: Mapping[str, Waiting], *, is_proven: bool = False) ->
     `is_proven` says that a loss is proven: others then need not be the worst to come next.
     """
 
-    def turn(name: str) -> tuple[int, float]:
-        stage = waiting[name].stage
-        return stage, waiting[name].decision_s if is_proven or stage > 0 else 0.0
+    def turn(name: str) -> tuple[int, bool, float]:
+        each = waiting[name]
+        cost_s = each.decision_s if is_proven or each.stage > 0 else 0.0
+        return each.stage, each.of_proven, cost_s
 
     return min(waiting, key=turn)
 

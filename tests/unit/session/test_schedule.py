@@ -38,6 +38,16 @@ def test_what_the_early_look_has_not_proven_waits_once_a_loss_is_proven():
     assert schedule.next_workload(waiting, is_proven=True) == "new"
 
 
+def test_another_family_comes_before_the_rest_of_one_that_is_proven():
+    waiting = {
+        "sizes.n=2": Waiting(0, 2.0, 1.0, of_proven=True),
+        "other": Waiting(0, 4.0, 9.0),
+        "begun": Waiting(3, 4.0, 9.0),
+    }
+
+    assert schedule.next_workload(waiting, is_proven=True) == "other"
+
+
 def test_what_six_pairs_leave_open_waits_for_the_others():
     turns = played({"a": 9, "b": 6})
 

@@ -42,12 +42,12 @@ class Machine(Launches):
         return {"matmul": next(self._canaries)}
 
 
-def a_baseline(*names):
+def a_baseline(*names, parameters=None):
     """Six quiet days of these workloads."""
     return a_history(
         *(
             a_run(
-                *(a_measured(name, *scaled(STEADY, day)) for name in names),
+                *(a_measured(name, *scaled(STEADY, day), parameters=parameters) for name in names),
                 canaries=some_canaries(before=QUIET),
             )
             for day in DAYS
@@ -59,8 +59,8 @@ def a_baseline(*names):
 def check(measure_against, tmp_path):
     """Measure workloads against a base, and judge: what `ci-perf check --against` does."""
 
-    def check(machine, *names, budget_s=1000.0, fail_fast=False, **more):
-        before = a_baseline(*names)
+    def check(machine, *names, budget_s=1000.0, fail_fast=False, parameters=None, **more):
+        before = a_baseline(*names, parameters=parameters)
 
         def undecided(run):
             head = summarise.run(run, label="")
@@ -70,7 +70,9 @@ def check(measure_against, tmp_path):
             def verdict(self, run):
                 return compare.compare(before, summarise.run(run, label=""), limits=LIMITS)
 
-        plan = a_plan_at(tmp_path / "head", *names, processes=3, canaries=True)
+        plan = a_plan_at(
+            tmp_path / "head", *names, processes=3, canaries=True, parameters=parameters or {}
+        )
         how = {"budget_s": budget_s, "judge": Judge(undecided), "fail_fast": fail_fast}
         run = measure_against(machine, plan, how=how, **more)
         return run, compare.compare(before, summarise.run(run, label=""), limits=LIMITS)
@@ -189,3 +191,15 @@ def test_once_a_loss_is_proven_open_suspects_wait_for_new_ones(check):
 
     assert {row.pairs for name, row in times(comparison).items() if name != "b"} == {3}
     assert {row.verdict for row in times(comparison).values()} == {Verdict.REGRESSED}
+
+
+def test_a_second_case_of_a_proven_family_waits_for_the_others(check):
+    """Each needs pairs, and the two cases are the worst."""
+    names = ("m.n=1", "m.n=2", "other")
+    step_s = {("head", name): ratio * QUIET for name, ratio in zip(names, (4, 3, 2), strict=True)}
+    machine = Machine(step_s)
+
+    check(machine, *names, parameters={"n": 1})
+
+    bases = [name for side, name in machine.turns if side == "base"]
+    assert [name for name, _ in itertools.groupby(bases)] == ["m.n=1", "other", "m.n=2"]
