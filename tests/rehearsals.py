@@ -3,12 +3,18 @@
 import msgspec
 
 from ci_perf.model.baseline import Provenance
-from ci_perf.model.rehearsed import Answer, Attempt, Rehearsed, RehearsedSuite, RehearsedWorkload
+from ci_perf.model.rehearsed import (
+    Attempt,
+    PlantAnswer,
+    Rehearsed,
+    RehearsedSuite,
+    RehearsedWorkload,
+)
 from tests.comparisons import a_plant
 from tests.runs import CPU, SOFT, a_run
 
 
-def an_attempt(answer=Answer.FOUND, share=0.075, **more):
+def an_attempt(answer=PlantAnswer.FOUND, share=0.075, **more):
     """One plant of work."""
     plain = Attempt(
         plant=a_plant("w", share=share), answer=answer, ratio=1 + share, pairs=6, duration_s=41.0

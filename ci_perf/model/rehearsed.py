@@ -15,7 +15,7 @@ from ci_perf.model.plant import Plant
 _MOST_PLANTS, _MOST_WORKLOADS = 20, 10_000
 
 
-class Answer(StrEnum):
+class PlantAnswer(StrEnum):
     """What the gate says of a plant: the value is the word of the report."""
 
     FOUND = "found"
@@ -32,7 +32,7 @@ class Attempt(Struct, frozen=True, kw_only=True):
     """
 
     plant: Plant
-    answer: Answer
+    answer: PlantAnswer
     ratio: Amount | None
     pairs: Count
     duration_s: Seconds
@@ -62,13 +62,13 @@ class RehearsedWorkload(Struct, frozen=True, kw_only=True):
 class RehearsalNote(Struct, frozen=True, kw_only=True):
     """What a report says of a rehearsal: its day, and the smallest work of each workload.
 
-    ``found`` ``of`` these were found, of at most this ``share`` of a step, within ``longest_s``, by
+    ``proven`` ``of`` these were found, of at most this ``share`` of a step, in ``longest_s``, by
     a gate that is clear without a plant.
     """
 
     day: Text
     share: Amount
-    found: Count
+    proven: Count
     of: Count
     longest_s: Seconds
 
@@ -86,15 +86,15 @@ class RehearsedSuite(Struct, frozen=True, kw_only=True):
         known = [each for name, each in self.workloads.items() if name in workloads]
         tried = [work for each in known if (work := each.smallest_work)]
         clear = [work for each in known if each.alike == "clear" and (work := each.smallest_work)]
-        found = [each for each in clear if each.answer is Answer.FOUND]
+        proven = [each for each in clear if each.answer is PlantAnswer.FOUND]
         if not tried:
             return None
         return RehearsalNote(
             day=self.provenance.recorded_at[:10],
-            share=max(each.plant.share for each in found or tried),
-            found=len(found),
+            share=max(each.plant.share for each in proven or tried),
+            proven=len(proven),
             of=len(tried),
-            longest_s=max((each.duration_s for each in found), default=0.0),
+            longest_s=max((each.duration_s for each in proven), default=0.0),
         )
 
 

@@ -118,7 +118,7 @@ def rehearse_command(
         raise UsageError(
             "rehearse: expected no --against, for base and head are the same commit; leave it out"
         )
-    wishes = [plants.read_wish(text) for text in plant]
+    wanted = [plants.read_plant(text) for text in plant]
     command = click.get_current_context().meta.get("command", ())
     if keep and (command or any(asked.values())):
         raise UsageError(
@@ -130,7 +130,7 @@ def rehearse_command(
         files.check_target(picture)
     shown = rehearse.rehearse(
         {**measuring, **asked},
-        wishes=wishes,
+        wanted=wanted,
         command=command,
         setup=setup,
         notify=console.say,

@@ -11,7 +11,7 @@ from ci_perf.model.comparison import Change, Code, Comparison, Row, Verdict
 from ci_perf.model.environment import Machine
 from ci_perf.model.metrics import Kind
 from ci_perf.model.plant import Plant
-from ci_perf.model.rehearsed import Answer, Attempt, RehearsedSuite, RehearsedWorkload
+from ci_perf.model.rehearsed import Attempt, PlantAnswer, RehearsedSuite, RehearsedWorkload
 from ci_perf.model.run import Run
 from ci_perf.model.suite import FailOn, Limits
 from ci_perf.model.summary import Numbers
@@ -70,23 +70,23 @@ def judge_alike(
 def leave_out(plant: Plant) -> Attempt:
     """Return a plant for which no time was left."""
     return Attempt(
-        plant=plant, answer=Answer.OPEN, ratio=None, pairs=0, duration_s=0.0, why=_BUDGET
+        plant=plant, answer=PlantAnswer.OPEN, ratio=None, pairs=0, duration_s=0.0, why=_BUDGET
     )
 
 
 def judge_plant(plant: Plant, run: Run, comparison: Comparison, fail_on: FailOn) -> Attempt:
     """Say what the gate has said of a plant."""
     rows = _list_rows(comparison, plant.workload)
-    found = [_find_row(rows, metric.name) for metric in MOVES[plant.kind]]
-    row = next(filter(None, found), None)
-    answer, why = Answer.OPEN, _find_doubt(run, comparison, plant.workload, row)
+    moved = (_find_row(rows, metric.name) for metric in MOVES[plant.kind])
+    row = next(filter(None, moved), None)
+    answer, why = PlantAnswer.OPEN, _find_doubt(run, comparison, plant.workload, row)
     if rules.exit_code(rows, comparison.validity, fail_on) == ExitCode.REGRESSED:
-        answer, why = Answer.FOUND, ""
+        answer, why = PlantAnswer.FOUND, ""
     elif row is not None and row.verdict is Verdict.REGRESSED:
-        answer = Answer.PASSED
+        answer = PlantAnswer.PASSED
         why = f"fail_on = {fail_on}" if row.gate else f"{row.metric}: gate = false"
     elif row is not None and row.verdict in {Verdict.UNCHANGED, Verdict.IMPROVED}:
-        answer, why = Answer.UNCHANGED, _tell_change(row)
+        answer, why = PlantAnswer.UNCHANGED, _tell_change(row)
     pairs = sum(len(each.pairs) for each in run.paired if each.workload == plant.workload)
     return Attempt(
         plant=plant,
@@ -104,12 +104,12 @@ def find_broken(attempt: Attempt, limit: float, run: Run, comparison: Comparison
     if plant.kind != "work" or plant.share < _LIMITS_BEYOND_NOISE * limit:
         return
     rows = _list_rows(comparison, plant.workload)
-    if attempt.answer is Answer.PASSED:
+    if attempt.answer is PlantAnswer.PASSED:
         yield f"work of {share} passes: {attempt.why}"
-    elif attempt.answer is Answer.UNCHANGED:
+    elif attempt.answer is PlantAnswer.UNCHANGED:
         cause = "what is timed is not the step: a cached result, a loop in another process"
         yield f"planted work of {share} changes nothing ({attempt.why}); {cause}"
-    elif attempt.answer is Answer.OPEN and _is_hopeless(run, comparison, _find_step(rows)):
+    elif attempt.answer is PlantAnswer.OPEN and _is_hopeless(run, comparison, _find_step(rows)):
         yield f"nothing can be decided on this machine: {attempt.why}"
 
 
@@ -121,7 +121,7 @@ def choose_exit_code(suite: RehearsedSuite) -> ExitCode:
     is_proven = all(
         each.alike == "clear"
         and each.attempts
-        and all(attempt.answer is Answer.FOUND for attempt in each.attempts)
+        and all(attempt.answer is PlantAnswer.FOUND for attempt in each.attempts)
         for each in every
     )
     return ExitCode.OK if is_proven else ExitCode.NO_ANSWER

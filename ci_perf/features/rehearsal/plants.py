@@ -35,7 +35,7 @@ MOVES: dict[PlantKind, tuple[Metric, ...]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class WantedPlant:
     """What a person asks for; work is a ``share`` of each step, memory is ``held_bytes``."""
 
     kind: PlantKind
@@ -43,40 +43,42 @@ class Wish:
     held_bytes: int = 0
 
 
-def read_wish(text: str) -> Wish:
+def read_plant(text: str) -> WantedPlant:
     """Read "5%", "wait", "operator" or "memory=64MiB". Raises UsageError."""
     if match := _PERCENT.fullmatch(text):
         share = float(match[1]) / 100
         if not 0 < share <= MOST_SHARE:
             raise UsageError(f"--plant: expected more than 0 % and at most 1000 %, found {text}")
-        return Wish(kind="work", share=share)
+        return WantedPlant(kind="work", share=share)
     if match := _MEMORY.fullmatch(text):
         size = float(match[1]) * SIZES[Unit.BYTE][match[2]]
         if not 1 <= size <= 2**50:
             raise UsageError(f"--plant: expected a size from 1B on, found {text}")
-        return Wish(kind="memory", held_bytes=int(size))
+        return WantedPlant(kind="memory", held_bytes=int(size))
     if text == "wait":
-        return Wish(kind="wait")
+        return WantedPlant(kind="wait")
     if text == "operator":
-        return Wish(kind="operator")
+        return WantedPlant(kind="operator")
     raise UsageError(
         f"--plant: expected a share of a step (5%), wait, operator or memory=64MiB, found {text!r}"
     )
 
 
-def choose_wishes(limit: float) -> list[Wish]:
+def choose_plants(limit: float) -> list[WantedPlant]:
     """Return what is planted by default."""
     shares = (min(round(factor * limit, 6), MOST_SHARE) for factor in _LIMITS)
-    return [Wish(kind="work", share=share) for share in dict.fromkeys(shares)]
+    return [WantedPlant(kind="work", share=share) for share in dict.fromkeys(shares)]
 
 
-def make_plant(workload: str, wish: Wish, numbers: Sequence[Numbers], *, is_gpu: bool) -> Plant:
+def make_plant(
+    workload: str, want: WantedPlant, numbers: Sequence[Numbers], *, is_gpu: bool
+) -> Plant:
     """Return a plant for steps as these launches had them. The work is fixed here, once."""
-    if wish.kind != "work":
-        return Plant(workload=workload, kind=wish.kind, held_bytes=wish.held_bytes)
+    if want.kind != "work":
+        return Plant(workload=workload, kind=want.kind, held_bytes=want.held_bytes)
     step_s = min(each[metrics.STEP_TIME.name] for each in numbers)
     iteration_s = 1 / _find_clock(numbers) if is_gpu else time_iteration()
-    return size_work(workload, wish.share, step_s=step_s, iteration_s=iteration_s)
+    return size_work(workload, want.share, step_s=step_s, iteration_s=iteration_s)
 
 
 def size_work(workload: str, share: float, *, step_s: float, iteration_s: float) -> Plant:

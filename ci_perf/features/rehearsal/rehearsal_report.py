@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from ci_perf.errors import ExitCode
 from ci_perf.features.rehearsal.findings import choose_exit_code
 from ci_perf.features.rehearsal.plants import name_plant
-from ci_perf.model.rehearsed import Answer, Attempt, RehearsedSuite, RehearsedWorkload
+from ci_perf.model.rehearsed import Attempt, PlantAnswer, RehearsedSuite, RehearsedWorkload
 from ci_perf.report import units
 from ci_perf.report.escape import Phrase, Sentence, Words
 from ci_perf.report.page import environment
@@ -37,7 +37,7 @@ def page(suite: RehearsedSuite, *, is_interrupted: bool) -> Page:
     said = "Interrupted: this is what was found. " if is_interrupted else ""
     parts: list[Block] = [(Words(said + _PROVEN[choose_exit_code(suite)]),)]
     parts.append(Bullets([_tell(name, each) for name, each in every.items()]))
-    rows = [_row(name, one) for name, each in every.items() for one in each.attempts]
+    rows = [_row(name, attempt) for name, each in every.items() for attempt in each.attempts]
     if rows:
         heading = ["workload", "planted", "found", "answer", "pairs", "took", "why"]
         parts.append(Table(heading, rows, left=["answer", "why"]))
@@ -54,9 +54,9 @@ def _advise(suite: RehearsedSuite) -> Iterator[Phrase]:
     answers = {attempt.answer for each in every for attempt in each.attempts}
     if any(each.alike == "red" for each in every):
         yield fill(_QUIETER)
-    if answers & {Answer.PASSED, Answer.UNCHANGED} or any(each.broken for each in every):
+    if answers & {PlantAnswer.PASSED, PlantAnswer.UNCHANGED} or any(each.broken for each in every):
         yield fill(_LIMITS_NEXT)
-    if Answer.OPEN in answers or any(each.alike == "open" for each in every):
+    if PlantAnswer.OPEN in answers or any(each.alike == "open" for each in every):
         yield fill(_TIME_NEXT)
 
 
@@ -94,17 +94,17 @@ def draw(suite: RehearsedSuite) -> str:
         for attempt in each.attempts
         if attempt.plant.kind == "work" and attempt.ratio is not None
     ]
-    found = [(each.ratio or 0.0) - 1 for each in tried]
-    most = max([0.01, *found, *(each.plant.share for each in tried)])
+    changes = [(each.ratio or 0.0) - 1 for each in tried]
+    most = max([0.01, *changes, *(each.plant.share for each in tried)])
     across, up = Scale(0.0, most, _LEFT, _RIGHT), Scale(0.0, most, _BOTTOM, _TOP)
     end = units.limit(float(f"{most:.2g}"))
     marks = tuple(
         Symbol(
             x=across.place(each.plant.share),
             y=up.place(change),
-            shape="head" if each.answer is Answer.FOUND else "base",
+            shape="head" if each.answer is PlantAnswer.FOUND else "base",
         )
-        for each, change in zip(tried, found, strict=True)
+        for each, change in zip(tried, changes, strict=True)
     )
     line = Segment(x1=_LEFT, y1=_BOTTOM, x2=_RIGHT, y2=_TOP, kind="axis")
     picture = Picture(

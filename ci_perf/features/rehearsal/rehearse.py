@@ -13,7 +13,7 @@ from ci_perf import session, worktree
 from ci_perf.api_types import Notify
 from ci_perf.errors import CiPerfError, UsageError
 from ci_perf.features.rehearsal import findings, plants
-from ci_perf.features.rehearsal.plants import Wish
+from ci_perf.features.rehearsal.plants import WantedPlant
 from ci_perf.gate import arguments, collecting, compare, lab, measure, run_summary, sources
 from ci_perf.gate.options import MeasureOptions
 from ci_perf.model.baseline import Provenance
@@ -44,7 +44,7 @@ class Rehearsal:
 def rehearse(
     asked: Mapping[str, Any],
     *,
-    wishes: Sequence[Wish],
+    wanted: Sequence[WantedPlant],
     command: Sequence[str],
     setup: str,
     notify: Notify,
@@ -58,9 +58,9 @@ def rehearse(
     root = files.current_folder()
     source = git.source(root)
     if source.dirty or source.commit == UNKNOWN_COMMIT:
-        found = "uncommitted changes" if source.dirty else "none"
+        state = "uncommitted changes" if source.dirty else "none"
         raise UsageError(
-            f"rehearse: expected a commit, of which base and head are copies, found {found}; "
+            f"rehearse: expected a commit, of which base and head are copies, found {state}; "
             "commit first, or see a first red by `ci-perf try`"
         )
     opened = sources.open_source(
@@ -78,11 +78,11 @@ def rehearse(
                 )
                 base = collecting.collect_base(checkout, plan, notify, come)
             here.wait_s, here.listener = 0.0, Listener()  # it was awaited; each answer is told
-            refuse_plants(plan.workloads, wishes, has_gpu=here.machine.device != "cpu")
+            refuse_plants(plan.workloads, wanted, has_gpu=here.machine.device != "cpu")
             rounds = _Rounds(here, base, options, notify, here.clock() + options.budget_s)
             is_interrupted = False
             try:
-                rounds.measure_all(plan, wishes)
+                rounds.measure_all(plan, wanted)
             except KeyboardInterrupt:
                 is_interrupted = True
             suite = rounds.describe(plan)
@@ -110,19 +110,19 @@ def _open_lab(
 
 
 def refuse_plants(
-    workloads: Sequence[PlannedWorkload], wishes: Sequence[Wish], *, has_gpu: bool
+    workloads: Sequence[PlannedWorkload], wanted: Sequence[WantedPlant], *, has_gpu: bool
 ) -> None:
     """Refuse plants for which these workloads have no place. Raises UsageError."""
-    for wish in wishes:
-        if wish.kind == "wait" and not has_gpu:
+    for want in wanted:
+        if want.kind == "wait" and not has_gpu:
             raise UsageError(
                 "--plant wait: expected a GPU, for which a step can wait, found a CPU; plant work "
                 "(--plant 5%)"
             )
         for workload in workloads:
-            if wish.kind != "work" and workload.launch == "command":
+            if want.kind != "work" and workload.launch == "command":
                 raise UsageError(
-                    f"--plant {wish.kind}: expected a workload or a test, found the command "
+                    f"--plant {want.kind}: expected a workload or a test, found the command "
                     f"{workload.id}: only work can be planted there; name other workloads"
                 )
     if all(workload.parameters.get("metric") for workload in workloads):
@@ -141,7 +141,7 @@ class _Rounds:
     known: dict[str, RehearsedWorkload] = field(default_factory=dict)
     first: Run | None = None
 
-    def measure_all(self, plan: Plan, wishes: Sequence[Wish]) -> None:
+    def measure_all(self, plan: Plan, wanted: Sequence[WantedPlant]) -> None:
         """Measure all workloads without a plant, then each with each. Raises KeyboardInterrupt."""
         number = len(plan.workloads)
         self.notify(f"A=A: {units.render_count(number, 'workload')} beside the same commit")
@@ -153,9 +153,9 @@ class _Rounds:
             self.known[workload.id] = told
             self.notify(f"{workload.id}: A=A {told.alike}{f': {told.why}' * bool(told.why)}")
         sharing = run.interleaved.suspects if run.interleaved else 0
-        left = [*self._list_rounds(plan, wishes, run)]
-        for place, (workload, wish) in enumerate(left):
-            self._try_plant(plan, workload, wish, sharing, len(left) - place)
+        left = [*self._list_rounds(plan, wanted, run)]
+        for place, (workload, want) in enumerate(left):
+            self._try_plant(plan, workload, want, sharing, len(left) - place)
 
     def describe(self, plan: Plan) -> RehearsedSuite:
         """Return what is known so far. Raises KeyboardInterrupt: nothing is."""
@@ -177,22 +177,22 @@ class _Rounds:
         )
 
     def _list_rounds(
-        self, plan: Plan, wishes: Sequence[Wish], run: Run
-    ) -> Iterator[tuple[PlannedWorkload, Wish]]:
+        self, plan: Plan, wanted: Sequence[WantedPlant], run: Run
+    ) -> Iterator[tuple[PlannedWorkload, WantedPlant]]:
         measured = {each.workload for each in run.measured}
         for workload in plan.workloads:
             if workload.id in measured and not workload.parameters.get("metric"):
-                own = wishes or plants.choose_wishes(self.known[workload.id].limit)
-                yield from ((workload, wish) for wish in own)
+                own = wanted or plants.choose_plants(self.known[workload.id].limit)
+                yield from ((workload, want) for want in own)
 
     def _try_plant(
-        self, plan: Plan, workload: PlannedWorkload, wish: Wish, sharing: int, left: int
+        self, plan: Plan, workload: PlannedWorkload, want: WantedPlant, sharing: int, left: int
     ) -> None:
         """Measure a workload with one plant, and add what was found to what is known of it."""
         assert self.first is not None
         numbers = findings.list_numbers(self.first, workload.id)
         is_gpu = self.here.machine.device != "cpu" and workload.launch != "command"
-        plant = plants.make_plant(workload.id, wish, numbers, is_gpu=is_gpu)
+        plant = plants.make_plant(workload.id, want, numbers, is_gpu=is_gpu)
         alone = msgspec.structs.replace(plan, workloads=(workload,), selection=(workload.id,))
         broken: Iterable[str] = ()
         if self.here.clock() < self.end_s:

@@ -10,7 +10,7 @@ from ci_perf.errors import ExitCode, UsageError
 from ci_perf.features.rehearsal import findings, plants, rehearsal_report
 from ci_perf.judging import compare, summarise
 from ci_perf.judging.policy import default_limits
-from ci_perf.model.rehearsed import Answer
+from ci_perf.model.rehearsed import PlantAnswer
 from ci_perf.model.suite import Limits
 from ci_perf.model.validity import validity_of
 from ci_perf.report import tables
@@ -59,7 +59,7 @@ def test_recorded_pairs_clear_the_same_program_and_find_one_and_a_half_limits_20
     found = [judged_plant(recorded_pairs(seed, 1.075), share=0.075)[0] for seed in range(20)]
 
     assert [each.alike for each in alike] == ["clear"] * 20
-    assert [each.answer for each in found] == [Answer.FOUND] * 20
+    assert [each.answer for each in found] == [PlantAnswer.FOUND] * 20
     assert not any(each.broken for each in alike)
 
 
@@ -87,7 +87,7 @@ NOISY = in_turns(a_head(), [a_pair(1e-3, 1e-3 * each) for each in NOISE])
 def test_a_plant_of_three_limits_that_passes_is_told(run, options, said):
     attempt, broken = judged_plant(in_turns(a_head(), run), **options)
 
-    assert attempt.answer is not Answer.FOUND
+    assert attempt.answer is not PlantAnswer.FOUND
     assert [said in each for each in broken] == [True]
 
 
@@ -118,7 +118,7 @@ def test_a_budget_that_ends_early_breaks_no_gate():
 
     attempt, broken = judged_plant(run)
 
-    assert (attempt.answer, attempt.why, broken) == (Answer.OPEN, "the budget ended", [])
+    assert (attempt.answer, attempt.why, broken) == (PlantAnswer.OPEN, "the budget ended", [])
     assert judged_alike(run).broken == ()
 
 
@@ -128,7 +128,7 @@ def test_a_plant_that_moves_an_ungated_count_is_seen_and_passes():
 
     attempt, broken = judged_plant(run, kind="operator", share=0.0)
 
-    assert (attempt.answer, attempt.why) == (Answer.PASSED, "operators: gate = false")
+    assert (attempt.answer, attempt.why) == (PlantAnswer.PASSED, "operators: gate = false")
     assert broken == []
 
 
@@ -145,7 +145,7 @@ def test_a_plant_that_moves_an_ungated_count_is_seen_and_passes():
 )
 def test_a_plant_that_is_none_is_refused(text, said):
     with pytest.raises(UsageError, match=said.replace("(", r"\(")):
-        plants.read_wish(text)
+        plants.read_plant(text)
 
 
 def a_suite(*attempts, **more):
@@ -172,7 +172,7 @@ def test_only_a_gate_that_finds_everything_and_nothing_else_ends_with_0(suite, c
 
 
 def test_the_page_says_in_a_line_what_was_found_and_how_long_it_took():
-    suite = a_suite(FOUND, an_attempt(Answer.FOUND, share=0.15, pairs=3, duration_s=20.0))
+    suite = a_suite(FOUND, an_attempt(PlantAnswer.FOUND, share=0.15, pairs=3, duration_s=20.0))
 
     page = tables.markdown(rehearsal_report.page(suite, is_interrupted=False))
 
@@ -187,7 +187,7 @@ def test_a_red_without_a_plant_says_what_to_do_about_the_machine():
 
 
 def test_the_picture_has_a_mark_for_each_plant_of_work_on_one_scale():
-    missed = an_attempt(Answer.UNCHANGED, share=0.15, ratio=0.99)
+    missed = an_attempt(PlantAnswer.UNCHANGED, share=0.15, ratio=0.99)
 
     drawn = rehearsal_report.draw(a_suite(FOUND, missed, LATE))
 

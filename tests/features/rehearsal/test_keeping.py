@@ -7,7 +7,7 @@ from ci_perf.errors import InvalidFileError
 from ci_perf.gate import compare
 from ci_perf.gate.commit_suite import RepositoryFolders
 from ci_perf.model import codec
-from ci_perf.model.rehearsed import Answer
+from ci_perf.model.rehearsed import PlantAnswer
 from ci_perf.report import headline
 from tests.comparisons import a_change, a_comparison
 from tests.rehearsals import a_document, a_rehearsal, a_rehearsed, an_attempt
@@ -79,7 +79,7 @@ def test_a_check_knows_what_was_rehearsed_of_its_workloads(tmp_path):
     assert judged == [a_rehearsal(w=a_rehearsed()).note({"w"}), None]
 
 
-MISSED = an_attempt(Answer.UNCHANGED)
+MISSED = an_attempt(PlantAnswer.UNCHANGED)
 
 
 @pytest.mark.parametrize(

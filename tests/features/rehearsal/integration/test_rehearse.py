@@ -147,5 +147,5 @@ def test_what_is_kept_is_told_by_the_next_check_once_it_is_on_main(project):
 
     checked = project.run("check", "--against", "main", "--all", "--wait", "0s")
 
-    assert "rehearsed here on 20" in checked.out, checked.err
+    assert "rehearsed here on `20" in checked.out, checked.err
     assert "100 % found in" in checked.out.replace("\N{NO-BREAK SPACE}", " ")
