@@ -199,7 +199,7 @@ def test_a_second_case_of_a_proven_family_waits_for_the_others(check):
     step_s = {("head", name): ratio * QUIET for name, ratio in zip(names, (4, 3, 2), strict=True)}
     machine = Machine(step_s)
 
-    check(machine, *names, parameters={"n": 1})
+    check(machine, *names, parameters={"n": 1}, clock=Clock())
 
     bases = [name for side, name in machine.turns if side == "base"]
     assert [name for name, _ in itertools.groupby(bases)] == ["m.n=1", "other", "m.n=2"]
