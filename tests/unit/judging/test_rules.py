@@ -5,7 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from ci_perf.model.comparison import Code
+from ci_perf.judging import rules
+from ci_perf.judging.candidates import Candidate, Judgement
+from ci_perf.model.comparison import Code, Verdict
+from ci_perf.model.metrics import STEP_TIME
+from ci_perf.model.suite import Limit
+from tests.comparisons import a_change
 
 PACKAGE = Path(__file__).parents[3] / "ci_perf"
 OWNER = PACKAGE / "judging" / "rules.py"
@@ -71,3 +76,37 @@ def test_each_reason_code_is_given_by_the_judge():
     }
 
     assert given == set(Code.__members__)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "drift", "code"),
+    [
+        (Verdict.UNCHANGED, 1.015, Code.OTHER_PACKAGES),
+        (Verdict.UNCHANGED, 1.005, Code.WITHIN_LIMIT),
+        (Verdict.INCONCLUSIVE, 1.015, Code.SPREAD),
+    ],
+)
+def test_other_packages_explain_what_pairs_clear_and_the_history_shows(verdict, drift, code):
+    """By more than half the limit of 2 %; beyond the limit, the history itself is shown."""
+    candidate = Candidate(
+        workload="mlp",
+        metric=STEP_TIME,
+        limit=Limit(relative=0.02),
+        history=None,
+        head=(),
+        pairs=[(1.0, 1.0)] * 9,
+        has_other_packages=True,
+    )
+    (judged,) = rules.judge(
+        [
+            Judgement(
+                candidate=candidate,
+                change=a_change(verdict=verdict, pairs=9, drift=drift),
+                past=a_change(ratio=drift),
+                is_open=False,
+                expected_pairs=0.0,
+            )
+        ]
+    )
+
+    assert judged.row.code is code
