@@ -188,7 +188,7 @@ def ask(branch: Branch, claim: str, root: Path) -> tuple[bool, str]:
         return False, said
     receipt = json.loads(file.read_text(encoding="utf-8"))
     last = receipt["checks"][-1]
-    return receipt["holds"], f"{last['name']}: {last['found']} ({file.stat().st_size:,} bytes)"
+    return receipt["holds"], f"{last['name']}: {last['detail']} ({file.stat().st_size:,} bytes)"
 
 
 def main() -> int:

@@ -37,7 +37,7 @@ class OneAfterTheOther(abc.ABC):
     def ready(self, tasks, interrupted=None):
         yield [functools.partial(self.launch, task, interrupted) for task in tasks]
 
-    def make_room(self):
+    def free_memory(self):
         return False
 
 

@@ -200,7 +200,7 @@ class LocalLauncher(Launcher):
             )
         return self._of_sides[root]
 
-    def make_room(self) -> bool:
+    def free_memory(self) -> bool:
         """See Launcher."""
         had_servers = bool(self._servers)
         self._forking = {}

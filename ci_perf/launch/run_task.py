@@ -236,7 +236,7 @@ class Launcher(ABC):
         """Do what these launches have in common, before any of them. Raises KeyboardInterrupt."""
         del tasks, interrupted  # mostly nothing
 
-    def make_room(self) -> bool:
+    def free_memory(self) -> bool:
         """Free the memory that no present launch needs; say whether there was any."""
         return False
 

@@ -20,19 +20,19 @@ _OF_TORCH = (("Event", "record"), ("Event", "elapsed_time"), ("Event", "synchron
 
 def find_replaced() -> tuple[str, ...]:
     """Name the functions of `time`, of ours and of torch that the author's code has replaced."""
-    found = [
+    replaced = [
         f"time.{name}" for name, own in _OF_TIME.items() if getattr(time, name, None) is not own
     ]
-    found += [
+    replaced += [
         f"{kind.__name__}.time_block" for kind, own in _OURS.items() if kind.time_block != own
     ]
     if (cuda := sys.modules.get("torch.cuda")) is not None:
-        found += [
+        replaced += [
             ".".join(("torch.cuda", *names))
             for names in (*_OF_TORCH, ("synchronize",))
             if not _is_of_torch(cuda, names)
         ]
-    return tuple(found)
+    return tuple(replaced)
 
 
 def _is_of_torch(cuda: object, names: tuple[str, ...]) -> bool:

@@ -426,7 +426,7 @@ class Interleaving:
         needed = [side.process.memory for side in (base.warmed_up or head, head)]
         has_room = self._lab.checks.has_room
         return has_room(base.workload, needed) or (
-            self._lab.launcher.make_room() and has_room(base.workload, needed)
+            self._lab.launcher.free_memory() and has_room(base.workload, needed)
         )
 
 

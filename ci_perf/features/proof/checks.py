@@ -49,11 +49,11 @@ _OF_CLAIM, _WAITED = 0.2, 0.5
 Found = Iterable[Check]
 
 
-def check(name: CheckName, found: str, *, holds: bool) -> Check:
+def check(name: CheckName, detail: str, *, holds: bool) -> Check:
     """Return a check, with what was found cut to the length that a receipt has for it."""
     most = MOST_CHARS_THAT_HOLD if holds else MOST_CHARS
-    text = found if len(found) <= most else f"{found[: most - 1]}…"
-    return Check(name=name, holds=holds, found=text)
+    text = detail if len(detail) <= most else f"{detail[: most - 1]}…"
+    return Check(name=name, holds=holds, detail=text)
 
 
 def check_gate(comparison: Comparison) -> Check:
@@ -72,19 +72,19 @@ def check_workloads(run: Run, claims: Sequence[Claim], files: Sequence[str]) -> 
     named = {claim.workload for claim in claims}
     own = [each.workload for each in run.paired if each.file == "base" and each.workload in named]
     other = run.interleaved.incomparable if run.interleaved else {}
-    found = [
+    faults = [
         *(f"{name}: {why}" for name, why in other.items() if name in named),
         *(f"{name}: another workload file" for name in own),
         *(f"{name} is changed" for name in files),
     ]
-    return check("workload", "; ".join(found) or "the same files on both sides", holds=not found)
+    return check("workload", "; ".join(faults) or "the same files on both sides", holds=not faults)
 
 
 def check_inputs(changed: Iterable[str]) -> Check:
     """Ask whether an input is changed: a file that is neither code nor a document may be one."""
-    found = [name for name in changed if PurePosixPath(name).suffix.lower() not in _NO_INPUT]
-    said = f"changed: {', '.join(found)}; next: commit it to the base first" if found else "none"
-    return check("inputs", said, holds=not found)
+    faults = [name for name in changed if PurePosixPath(name).suffix.lower() not in _NO_INPUT]
+    said = f"changed: {', '.join(faults)}; next: commit it to the base first" if faults else "none"
+    return check("inputs", said, holds=not faults)
 
 
 def check_results(comparison: Comparison, claims: Sequence[Claim]) -> Check:
@@ -126,7 +126,7 @@ def check_waiting(pairs: Sequence[Pair], claim: Claim, because: str) -> Check:
 
     On a GPU nobody knows the CPU time of a step, so nothing is asked there.
     """
-    steps = [_waited(_sides(pairs, side)) for side in ("base", "head")]
+    steps = [_find_waiting(_sides(pairs, side)) for side in ("base", "head")]
     if not claim.is_time or any(each is None for each in steps):
         return check("waiting", "not asked: the CPU time of a step is not known", holds=True)
     (base_s, base_waited_s), (head_s, head_waited_s) = filter(None, steps)
@@ -141,14 +141,14 @@ def check_waiting(pairs: Sequence[Pair], claim: Claim, because: str) -> Check:
 def check_others(comparison: Comparison, claims: Sequence[Claim]) -> Check:
     """Ask whether any row that gates is worse or open; pairs answer for those of the claims."""
     claimed = {(claim.workload, metric.name) for claim in claims for metric in claim.metrics}
-    found = [
+    faults = [
         phrases.plain(phrases.title_row(row)) + f": {severity_of(row).value}"
         for row in comparison.rows
         if severity_of(row) in _WORSE_OR_OPEN
         and (is_of_workload(row) or row.gate)
         and (row.workload, getattr(row, "metric", "")) not in claimed
     ]
-    return check("others", "; ".join(found) or "none", holds=not found)
+    return check("others", "; ".join(faults) or "none", holds=not faults)
 
 
 def check_seed(pairs: Sequence[Pair], workload: str, tolerance: float) -> Check:
@@ -215,7 +215,7 @@ def _find_work(launches: Iterable[Process]) -> tuple[int, int] | None:
     return min(known, default=None) if any(operators for _, operators in known) else None
 
 
-def _waited(launches: Sequence[Process]) -> tuple[float, float] | None:
+def _find_waiting(launches: Sequence[Process]) -> tuple[float, float] | None:
     """Return how long a step takes, and for how long of it no CPU works for it."""
     if not launches or any(each.timed.cpu_s is None for each in launches):
         return None

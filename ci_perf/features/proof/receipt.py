@@ -32,11 +32,11 @@ _ASKS: dict[str, str] = {
 
 
 class Check(Struct, frozen=True, kw_only=True):
-    """One thing that has to hold, and what was found."""
+    """One thing that has to hold, and what is known of it."""
 
     name: CheckName
     holds: bool
-    found: Short
+    detail: Short
 
 
 class ClaimResult(Struct, frozen=True, kw_only=True):
@@ -88,7 +88,7 @@ def build_page(receipt: Receipt) -> Page:
             heading=("what has to hold", "", "found"),
             left=("found",),
             rows=[
-                (Words(_ASKS[each.name]), Words("✓" if each.holds else "✗"), Sentence(each.found))
+                (Words(_ASKS[each.name]), Words("✓" if each.holds else "✗"), Sentence(each.detail))
                 for each in receipt.checks
             ],
         )
@@ -102,7 +102,7 @@ def build_page(receipt: Receipt) -> Page:
 def _headline(receipt: Receipt) -> Phrase:
     if not receipt.holds:
         last = receipt.checks[-1]
-        return (Words(f"Not proven: {_ASKS[last.name]}? "), Sentence(last.found))
+        return (Words(f"Not proven: {_ASKS[last.name]}? "), Sentence(last.detail))
     phrase: list[str] = [Words("Proven: ")]
     for position, claim in enumerate(receipt.claims):
         phrase += [Words("; ")] * bool(position)

@@ -27,6 +27,6 @@ def a_receipt(*checks, **more):
         machine="a quiet CPU, 8 cores",
         measured_at="2026-11-29T03:11:17Z",
         claims=(claim,),
-        checks=checks or (Check(name="gate", holds=True, found="no change"),),
+        checks=checks or (Check(name="gate", holds=True, detail="no change"),),
     )
     return msgspec.structs.replace(plain, **more)

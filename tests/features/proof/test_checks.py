@@ -23,7 +23,7 @@ def test_any_change_of_the_gate_is_named():
 
     check = checks.check_gate(judged)
 
-    assert (check.holds, check.found) == (False, "limit raised: w")
+    assert (check.holds, check.detail) == (False, "limit raised: w")
     assert checks.check_gate(a_comparison(a_change("w"))).holds
     less = GateChange(kind=GateKind.LESS_WORK, workload="w")  # has a check of its own
     assert checks.check_gate(a_comparison(a_change("w"), gate_changes=(less,))).holds
@@ -41,7 +41,7 @@ def test_any_change_of_the_gate_is_named():
 def test_both_sides_run_the_same_workload(more, files, found):
     check = checks.check_workloads(in_turns(a_head(), [], **more), CLAIMS, files)
 
-    assert (check.holds, check.found) == (found == "the same files on both sides", found)
+    assert (check.holds, check.detail) == (found == "the same files on both sides", found)
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_what_is_no_code_may_be_an_input(changed, holds):
 def test_both_sides_compute_the_same_numbers(rows, found):
     check = checks.check_results(a_comparison(a_change("w"), *rows), CLAIMS)
 
-    assert (check.holds, check.found) == (rows == [SAME], found)
+    assert (check.holds, check.detail) == (rows == [SAME], found)
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_less_work_needs_a_reason(base, head, holds):
     pairs = [a_pair(1.0, 0.9, base=base, **head)]
 
     assert checks.check_work(pairs, "").holds is holds
-    assert ("--because" in checks.check_work(pairs, "").found) is not holds
+    assert ("--because" in checks.check_work(pairs, "").detail) is not holds
     assert checks.check_work(pairs, "it was computed twice").holds
 
 
@@ -175,7 +175,7 @@ def test_the_first_failure_is_the_last_that_is_asked():
         checks.first_failure([lambda: ask("gate"), lambda: ask("work"), lambda: ask("seed")])
     )
 
-    assert (asked, [len(each.found) for each in found]) == (["gate", "work"], [60, 100])
+    assert (asked, [len(each.detail) for each in found]) == (["gate", "work"], [60, 100])
 
 
 def test_the_digest_is_of_what_the_head_computes():

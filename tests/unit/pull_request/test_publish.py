@@ -85,5 +85,5 @@ def test_a_regression_wins_over_what_has_no_answer(codes, expected):
 def test_a_comparison_of_a_slowdown_on_purpose_is_refused():
     how = an_interleaved(planted=a_plant("mlp"))
 
-    with pytest.raises(InvalidFileError, match=r"x: .* slowed mlp down on purpose"):
+    with pytest.raises(InvalidFileError, match=r"x: .* made mlp worse on purpose"):
         reports.make_report(a_comparison(a_change("mlp"), interleaved=how), "x")

@@ -222,5 +222,5 @@ def test_csv_without_pandas_is_as_pandas_writes_it(table, monkeypatch):
 def test_a_missing_library_is_named_with_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
 
-    with pytest.raises(CiPerfError, match=r"tables need pandas, .*pip install '\.\[frames\]'"):
+    with pytest.raises(CiPerfError, match=r"tables need pandas, .*pip install 'ci-perf\[frames\]'"):
         frame.tabulate_comparison(a_comparison()).to_frame()

@@ -75,7 +75,7 @@ def test_less_work_that_nobody_explains_is_no_proof(git):
     assert done.code == ExitCode.REGRESSED, done.err
     last = receipt["checks"][-1]
     assert (last["name"], last["holds"]) == ("work", False)
-    assert "--because" in last["found"]
+    assert "--because" in last["detail"]
 
 
 def test_blocks_that_say_half_of_their_time_are_caught_by_the_clock_outside(git):
@@ -83,7 +83,7 @@ def test_blocks_that_say_half_of_their_time_are_caught_by_the_clock_outside(git)
 
     assert done.code == ExitCode.REGRESSED, done.err + done.out
     last = receipt["checks"][-1]
-    assert (last["name"], last["found"]) == ("clock", "burn replaces Device.time_block")
+    assert (last["name"], last["detail"]) == ("clock", "burn replaces Device.time_block")
 
 
 @pytest.mark.parametrize(
