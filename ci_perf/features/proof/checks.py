@@ -103,7 +103,7 @@ def check_results(comparison: Comparison, claims: Sequence[Claim]) -> Check:
 def check_work(pairs: Sequence[Pair], because: str) -> Check:
     """Ask whether a step still does the work: its FLOPs, and at least half of its operators."""
     base, head = (_find_work(each) for each in (_sides(pairs, "base"), _sides(pairs, "head")))
-    if base is None or head is None:
+    if base is None or head is None or not (base[1] or head[1]):
         said = "not counted: no operators of torch; next: --because REASON"
         return check("work", said, holds=bool(because))
     said = f"{base[0]:,} → {head[0]:,} FLOPs, {base[1]:,} → {head[1]:,} operators"
@@ -212,7 +212,7 @@ def _find_work(launches: Iterable[Process]) -> tuple[int, int] | None:
         for each in launches
         if each.work.operators is not None
     ]
-    return min(known, default=None) if any(operators for _, operators in known) else None
+    return min(known, default=None)
 
 
 def _find_waiting(launches: Sequence[Process]) -> tuple[float, float] | None:

@@ -92,6 +92,12 @@ def test_less_work_needs_a_reason(base, head, holds):
     assert checks.check_work(pairs, "it was computed twice").holds
 
 
+def test_a_step_without_operators_is_told_by_both_counts():
+    pairs = [a_pair(1.0, 0.9, base=WORK, operators=0, flops=0)]
+
+    assert checks.check_work(pairs, "").detail.startswith("1,000 → 0 FLOPs, 100 → 0 operators")
+
+
 @pytest.mark.parametrize(
     ("base_cpu_s", "head_cpu_s", "holds"),
     [
