@@ -339,7 +339,7 @@ def test_what_forks_gives_way_to_a_pair_that_else_had_no_room(interleaved):
     class Forking(Launches):
         has_servers = True
 
-        def make_room(self):
+        def free_memory(self):
             self.has_servers, had_servers = False, self.has_servers
             return had_servers
 
