@@ -79,7 +79,8 @@ step_time_s = { limit = 0.5 }
 host_rss_peak_bytes = { gate = false }
 """
 # What the product says, before and after.
-FAST, SLOW = "SECONDS = 0.003\n", "SECONDS = 0.012\n"
+# Of two lengths: Python takes what it has compiled of a file of the same second and size.
+FAST, SLOW = "SECONDS = 0.003\n", "SECONDS = 0.0120\n"
 
 
 @dataclass(frozen=True)
