@@ -160,7 +160,7 @@ def read_answer(run: Run, rows: tuple[Row, ...]) -> MergeAnswer:
         MergeOutcome.SAME_PROGRAM: bool(run.same) and not (run.measured or run.failed),
         MergeOutcome.OPEN: is_late and bool(is_open),
         MergeOutcome.FAILED: bool(failures) and not gating,
-        MergeOutcome.UNDECIDED: bool(is_open) or not (gating or run.same),
+        MergeOutcome.UNDECIDED: bool(is_open or failures) or not (gating or run.same),
         MergeOutcome.UNCHANGED: True,
     }
     return MergeAnswer(

@@ -68,11 +68,13 @@ def check_gate(comparison: Comparison) -> Check:
 
 
 def check_workloads(run: Run, claims: Sequence[Claim], files: Sequence[str]) -> Check:
-    """Ask whether both sides run the same workload files, and equal steps."""
+    """Ask whether both sides run, by the same workload files, equal steps of two programs."""
     named = {claim.workload for claim in claims}
     own = [each.workload for each in run.paired if each.file == "base" and each.workload in named]
     other = run.interleaved.incomparable if run.interleaved else {}
     faults = [
+        *(f"{each.workload} fails: {each.reason}" for each in run.failed if each.workload in named),
+        *(f"{name}: both sides run the same program" for name in named & _list_same(run)),
         *(f"{name}: {why}" for name, why in other.items() if name in named),
         *(f"{name}: another workload file" for name in own),
         *(f"{name} is changed" for name in files),
@@ -199,6 +201,10 @@ def first_failure(checks: Iterable[Callable[[], Found]]) -> Iterator[Check]:
             yield each
             if not each.holds:
                 return
+
+
+def _list_same(run: Run) -> set[str]:
+    return {each.workload for each in run.same}
 
 
 def _sides(pairs: Iterable[Pair], side: str) -> list[Process]:

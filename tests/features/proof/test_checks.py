@@ -9,7 +9,8 @@ from ci_perf.model.comparison import Verdict
 from ci_perf.model.gate_change import GateChange, GateKind
 from tests.comparisons import a_change, a_comparison, a_numerics, an_uncompared
 from tests.histories import a_head, a_pair, in_turns
-from tests.runs import an_evidence
+from tests.programs import a_same_program
+from tests.runs import a_failed, a_run, an_evidence
 
 CLAIMS = read_claims(["w=5%"], [])
 (CLAIM,) = CLAIMS
@@ -42,6 +43,19 @@ def test_both_sides_run_the_same_workload(more, files, found):
     check = checks.check_workloads(in_turns(a_head(), [], **more), CLAIMS, files)
 
     assert (check.holds, check.detail) == (found == "the same files on both sides", found)
+
+
+@pytest.mark.parametrize(
+    ("run", "detail"),
+    [
+        (a_run(a_failed("w")), "w fails: RuntimeError: boom"),
+        (a_run(same=(a_same_program("w"),)), "w: both sides run the same program"),
+    ],
+)
+def test_a_workload_without_pairs_says_why(run, detail):
+    check = checks.check_workloads(run, CLAIMS, ())
+
+    assert (check.holds, check.detail) == (False, detail)
 
 
 @pytest.mark.parametrize(
