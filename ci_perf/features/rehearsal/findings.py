@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from ci_perf.errors import ExitCode
-from ci_perf.features.rehearsal.plants import MOVES
+from ci_perf.features.rehearsal.plants import MOVES, SHOWN_BY
 from ci_perf.judging import launch_numbers, policy, rules
 from ci_perf.model import metrics
 from ci_perf.model.comparison import Change, Code, Comparison, Row, Verdict
@@ -80,7 +80,10 @@ def judge_plant(plant: Plant, run: Run, comparison: Comparison, fail_on: FailOn)
     moved = (_find_row(rows, metric.name) for metric in MOVES[plant.kind])
     row = next(filter(None, moved), None)
     answer, why = PlantAnswer.OPEN, _find_doubt(run, comparison, plant.workload, row)
-    if rules.exit_code(rows, comparison.validity, fail_on) == ExitCode.REGRESSED:
+    # A red row of another kind is no answer to this plant.
+    kinds = SHOWN_BY[plant.kind]
+    own = [each for each in rows if isinstance(each, Change) and _find_kind(each) in kinds]
+    if rules.exit_code(own, comparison.validity, fail_on) == ExitCode.REGRESSED:
         answer, why = PlantAnswer.FOUND, ""
     elif row is not None and row.verdict is Verdict.REGRESSED:
         answer = PlantAnswer.PASSED
@@ -129,6 +132,10 @@ def choose_exit_code(suite: RehearsedSuite) -> ExitCode:
 
 def _list_rows(comparison: Comparison, workload: str) -> list[Row]:
     return [row for row in comparison.rows if row.workload == workload]
+
+
+def _find_kind(row: Change) -> Kind:
+    return metrics.metric_of(row.metric).kind
 
 
 def _find_row(rows: Sequence[Row], metric: str) -> Change | None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from ci_perf.errors import UsageError
 from ci_perf.model import metrics
-from ci_perf.model.metrics import Metric, Unit
+from ci_perf.model.metrics import Kind, Metric, Unit
 from ci_perf.model.plant import Plant, PlantKind, burn
 from ci_perf.model.suite import SIZES, PlannedWorkload
 from ci_perf.model.summary import Numbers
@@ -31,6 +31,13 @@ MOVES: dict[PlantKind, tuple[Metric, ...]] = {
     "wait": (metrics.HOST_WAITS,),
     "memory": (metrics.PEAK_ALLOCATED, metrics.HOST_RSS_PEAK),
     "operator": (metrics.OPERATORS,),
+}
+# The kinds of metrics that may become red by a plant.
+SHOWN_BY: dict[PlantKind, frozenset[Kind]] = {
+    "work": frozenset({Kind.TIME, Kind.TAIL}),
+    "wait": frozenset({Kind.COUNT, Kind.TIME, Kind.TAIL}),
+    "memory": frozenset({Kind.DEVICE_MEMORY, Kind.HOST_MEMORY}),
+    "operator": frozenset({Kind.COUNT, Kind.TIME, Kind.TAIL}),
 }
 
 

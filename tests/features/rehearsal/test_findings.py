@@ -91,6 +91,15 @@ def test_a_plant_of_three_limits_that_passes_is_told(run, options, said):
     assert [said in each for each in broken] == [True]
 
 
+def test_a_red_of_memory_is_no_answer_to_planted_work():
+    run = in_turns(a_head(), pairs(1.0, rss=600 * 2**20))
+
+    assert judged(run).exit_code == ExitCode.REGRESSED
+    assert judged_plant(run)[0].answer is PlantAnswer.UNCHANGED
+    of_memory, _ = judged_plant(run, kind="memory", held_bytes=2**20, share=0.0, iterations=0)
+    assert of_memory.answer is PlantAnswer.FOUND
+
+
 @pytest.mark.parametrize(
     ("run", "known", "said"),
     [
