@@ -38,7 +38,8 @@ def has_drifted(row: Change) -> bool:
     """Whether the head lies beyond half the limit from its history, where pairs have decided."""
     if row.drift is None or not row.pairs:
         return False
-    return max(row.drift, 1 / row.drift) - 1 > row.limit / 2 + FLOAT_ERROR
+    # A count that fell to zero has moved, however much.
+    return not row.drift or max(row.drift, 1 / row.drift) - 1 > row.limit / 2 + FLOAT_ERROR
 
 
 def contradicts_history(row: Change) -> bool:

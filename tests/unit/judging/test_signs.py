@@ -7,7 +7,7 @@ import pytest
 from ci_perf.errors import ExitCode
 from ci_perf.judging import signs
 from ci_perf.judging.policy import default_limits
-from ci_perf.model.comparison import Signs, Verdict
+from ci_perf.model.comparison import Code, Signs, Verdict
 from ci_perf.model.suite import Limit, Limits
 from tests.comparisons import a_change
 from tests.histories import (
@@ -297,3 +297,14 @@ def test_pairs_against_a_history_that_moved_the_other_way_contradict_it(ratio, d
     row = a_change("mlp", Verdict.IMPROVED, ratio=ratio, drift=drift, pairs=6)
 
     assert signs.contradicts_history(row) is contradicts
+
+
+def test_a_count_that_fell_to_zero_since_its_history_is_judged_like_any_other():
+    history = sessions_of(breaks=1, graphs=1)
+    head = in_turns(
+        a_run(a_measured("w", *STEADY, graphs=1)), pairs(1.0, graphs=1, base={"graphs": 1})
+    )
+
+    row = row_of(judged(history, head), "graph_breaks")
+
+    assert (row.drift, row.verdict, row.code) == (0.0, Verdict.UNCHANGED, Code.BASELINE_MOVED)
