@@ -22,11 +22,15 @@ Moment = Literal[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeatureCommand:
-    """A command of the command line: its group in ``--help``, what it does, and its function."""
+    """A command of the command line: its group in ``--help``, what it does, and its function.
+
+    One that is not ``shown`` has its name alone there: few people need it, and know its page.
+    """
 
     group: Group
     does: str
     target: str
+    shown: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

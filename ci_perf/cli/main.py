@@ -31,7 +31,11 @@ _CORE_GROUPS = {
     "Every day": ("compare",),
     "CI and scale": ("github",),
 }
-HIDDEN = ("baseline", "demo", "schema")
+# Of these, it shows the names alone.
+HIDDEN = (
+    *("baseline", "demo", "schema"),
+    *(name for name, each in hooks.find_commands().items() if not each.shown),
+)
 
 # Each command NAME is `NAME_command` in the module of its subject, or in one of its own.
 _SUBJECTS = {
@@ -47,7 +51,8 @@ def group_commands() -> dict[str, dict[str, str]]:
     """Return the commands that --help shows, and what each does, by their groups."""
     groups = {title: {name: COMMANDS[name] for name in of} for title, of in _CORE_GROUPS.items()}
     for name, command in hooks.find_commands().items():
-        groups[command.group][name] = command.does
+        if command.shown:
+            groups[command.group][name] = command.does
     return groups
 
 
@@ -73,6 +78,8 @@ class _Commands(click.Group):
         for title, commands in group_commands().items():
             with formatter.section(title):
                 formatter.write_dl([(name.ljust(width), does) for name, does in commands.items()])
+        with formatter.section("More"):
+            formatter.write_text(", ".join(sorted(HIDDEN)))
 
 
 @click.command(

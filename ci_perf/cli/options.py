@@ -139,6 +139,7 @@ def read_pause(text: str, today: date) -> str:
 paused_until = click.option(
     "--paused-until",
     default="",
+    hidden=True,
     metavar="YYYY-MM-DD",
     callback=lambda _context, _option, text: read_pause(text.strip(), datetime.now(UTC).date()),
     help="Before this date (UTC, at most 31 days ahead), every verdict ends with exit code 0. The "

@@ -6,7 +6,7 @@ FEATURE = Feature(
     commands={
         "backtest": FeatureCommand(
             group="First week",
-            does="Say which of your last 50 merges made the code slower, larger or faster.",
+            does="Say which of your last merges made the code slower, larger or faster.",
             target="ci_perf.features.backtest.command:backtest_command",
         )
     },

@@ -14,6 +14,7 @@ FEATURE = Feature(
             does="Write the digest of an image into suite.toml, so that all runners use the "
             "same image.",
             target="ci_perf.features.containers.command:pin_command",
+            shown=False,
         )
     },
     launchers={"docker": _LAUNCHER, "podman": _LAUNCHER},

@@ -8,11 +8,13 @@ FEATURE = Feature(
             group="CI and scale",
             does="Write a run or a comparison as a table, or as a page of HTML.",
             target="ci_perf.features.interchange.command:export_command",
+            shown=False,
         ),
         "judge": FeatureCommand(
             group="CI and scale",
             does="Judge numbers of another harness.",
             target="ci_perf.features.interchange.command:judge_command",
+            shown=False,
         ),
     },
     functions={

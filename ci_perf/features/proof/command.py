@@ -43,7 +43,7 @@ def prove_command(
     format: str | None,  # noqa: A002  the option's name, and that of its environment variable
     output: Path | None,
 ) -> int:
-    """Prove that HEAD is faster than its base, or needs less memory, and print a receipt.
+    """Prove that a change is faster, or needs less memory, and print a receipt.
 
     The whole suite is checked against the merge base. The claim is proven if its whole interval
     lies beyond it, no other metric is worse or open, both sides compute the same numbers with two

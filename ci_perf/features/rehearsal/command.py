@@ -105,11 +105,11 @@ def rehearse_command(
     format: str | None,  # noqa: A002  the option's name, and that of its environment variable
     **asked: Any,  # noqa: ANN401  one for each source
 ) -> int:
-    """Prove that the gate can fail: plant slowdowns into your own code, and see what is found.
+    """Prove that your gate can fail: plant slowdowns, and see what it finds.
 
-    Base and head are the commit that is checked out. First nothing is planted: a red is the fault
-    of the machine. Then each workload is measured with each plant. All are judged as `ci-perf
-    check` judges. Says of a gate that cannot fail, why.
+    Plants go into launches of your own code. Base and head are the commit that is checked out.
+    First nothing is planted: a red is the fault of the machine. Then each workload is measured with
+    each plant. All are judged as `ci-perf check` judges. Says of a gate that cannot fail, why.
 
     Exit codes: 0 all that was planted is found, and nothing else. 1 red without a plant, or a gate
     that cannot fail. 3 something has no answer.

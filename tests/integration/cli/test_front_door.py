@@ -35,6 +35,7 @@ def test_help_shows_few_commands_in_groups_and_check_few_options(project):
     assert re.findall(r"^  (\w+)  ", shown, re.MULTILINE) == names
     assert all(f"\n\n{title}:\n" in shown for title in group_commands())
     assert len(names) <= 17
+    assert shown.endswith(f"\nMore:\n  {', '.join(sorted(HIDDEN))}\n")
     options = re.findall(
         r"^  (?:-\w, )?(--[\w-]+)", project.run("check", "--help").out, re.MULTILINE
     )
