@@ -122,7 +122,7 @@ def show_change(row: Change) -> Words:
     """Show how far a metric has moved, with its interval or its absolute difference."""
     known, text = metrics.find_metric(row.metric), render_moved(row)
     if row.interval is None:
-        if row.head == row.base or row.ratio is None:
+        if row.head == row.base or _is_from_zero(row):
             return text
         if known is not None and known.kind in KIND_OF:
             return Words(f"{text} (no bounds)")  # too few pairs to know how much they differ
@@ -143,9 +143,14 @@ def render_moved(row: Change) -> Words:
     known = metrics.find_metric(row.metric)
     if known and known.kind is Kind.SHARE:
         return units.points(row.head - row.base)
-    if row.ratio is None:
+    if row.ratio is None or _is_from_zero(row):
         return units.difference(row.base, row.head, phrases.unit(row.metric))
     return phrases.render_moved(row.metric, row.ratio)
+
+
+def _is_from_zero(row: Change) -> bool:
+    """Whether a base of zero leaves nothing to be a share of; where more is better, too."""
+    return row.ratio is None or (not row.ratio and row.head > row.base)
 
 
 def _show_limit(row: Change) -> Words:

@@ -7,7 +7,7 @@ from ci_perf.model import metrics
 from ci_perf.model.comparison import Code, Interval, Verdict
 from ci_perf.model.process import Phase
 from ci_perf.model.validity import validity_of
-from ci_perf.report import markdown
+from ci_perf.report import markdown, phrases
 from tests import headlines
 from tests.comparisons import (
     a_change,
@@ -149,3 +149,12 @@ def test_what_the_machine_made_fail_shows_its_last_words_and_blames_nobody():
     assert report.startswith(f"### {headlines.NO_ANSWER}")
     assert "the last words" in report
     assert "💥 `b`" not in report
+
+
+@pytest.mark.parametrize("metric", [metrics.GRAPH_REPLAYS, metrics.KERNELS])
+def test_what_the_base_has_none_of_has_grown_by_a_number_and_no_share(metric):
+    row = a_change(metric=metric, verdict=Verdict.IMPROVED, base=0.0, head=4.0, ratio=0.0)
+
+    report = markdown.render(a_comparison(row))
+
+    assert report.splitlines()[0].endswith(f"`mlp` {phrases.metric_title(metric.name)} +4")
