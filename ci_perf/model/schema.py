@@ -10,6 +10,7 @@ from ci_perf.model.rehearsed import Rehearsed
 from ci_perf.model.run import Run
 from ci_perf.model.samples import Samples
 from ci_perf.model.suite import SuiteFile
+from ci_perf.model.watch import Watched
 
 # Of the core; features have documents of their own.
 KINDS: dict[str, type[msgspec.Struct]] = {
@@ -20,6 +21,7 @@ KINDS: dict[str, type[msgspec.Struct]] = {
     "run": Run,
     "samples": Samples,
     "suite": SuiteFile,
+    "watch": Watched,
 }
 
 

@@ -10,7 +10,7 @@ from ci_perf.baselines import accept
 from ci_perf.judging import compare, summarise
 from ci_perf.model import codec, schema
 from ci_perf.model.samples import Sampled, SampledMetric, Samples
-from tests import rehearsals
+from tests import rehearsals, watches
 from tests.calibrations import a_calibration
 from tests.runs import a_failed, a_measured, a_run
 
@@ -40,6 +40,7 @@ def documents(tmp_path):
         "rehearsed": rehearsals.a_document(),
         "samples": Samples(workloads=(_sampled(),)),
         "suite": suite.load(suite.find_shipped("workloads")),
+        "watch": watches.a_watch(),
     }
 
 

@@ -1,0 +1,181 @@
+"""What `ci-perf watch` knows of a branch: the losses that nobody has mended yet, and their commits.
+
+One document, which each night continues and a job with a token reads.
+"""
+
+from typing import Annotated, Literal
+
+import msgspec
+
+from ci_perf.model.base import (
+    SCHEMA_VERSION,
+    Amount,
+    Count,
+    DateOrEmpty,
+    Name,
+    Struct,
+    SuiteName,
+    Text,
+)
+from ci_perf.model.environment import Machine
+from ci_perf.model.run import Tool
+
+# Where a watch is kept unless somebody names another file.
+FILE = "watch.json"
+# More losses than a person would read of.
+_MOST = 1000
+_LARGEST_STEPS = 3
+
+LossState = Literal["open", "repaired", "accepted"]
+Day = Annotated[DateOrEmpty, msgspec.Meta(min_length=10)]
+# A change as a factor, head over base: 1.05 is 5 % more.
+Ratio = Annotated[float, msgspec.Meta(ge=0, le=1e19)]
+
+
+class WatchedRepository(Struct, frozen=True, kw_only=True):
+    """Whose branch it is: ``root`` is its first commit, ``name`` "owner/name" where known."""
+
+    root: Name
+    name: Text | None = None
+
+
+class Person(Struct, frozen=True, kw_only=True):
+    """Who wrote a commit."""
+
+    name: Text
+    email: Text
+
+
+class CommitWindow(Struct, frozen=True, kw_only=True):
+    """The commits that were searched: after ``good``, up to ``bad``."""
+
+    good: Name
+    bad: Name
+    commits: Count
+
+
+class LossRow(Struct, frozen=True, kw_only=True):
+    """A metric that the culprit made worse, by pairs with its parent.
+
+    ``change`` is culprit over parent, with its interval from ``low`` to ``high``; all are ``None``
+    for a metric that was zero. ``baseline`` and ``now`` are the parent's value and its own, in the
+    unit of the metric.
+    """
+
+    workload: Name
+    metric: Name
+    kind: Text
+    change: Ratio | None
+    low: Ratio | None
+    high: Ratio | None
+    baseline: Amount
+    now: Amount
+
+
+class LossCause(Struct, frozen=True, kw_only=True):
+    """The first cause in the profiles of culprit and parent; ``file`` and ``function`` of it."""
+
+    text: Text
+    function: Text = ""
+    file: Text = ""
+
+
+class Culprit(Struct, frozen=True, kw_only=True):
+    """A commit that made workloads worse.
+
+    ``command`` shows it again. ``first_seen`` is the day when it was found, ``checked`` that of the
+    last answer about it. ``until`` is the last day of an accepted loss; ``reason`` says why it is
+    in its state.
+    """
+
+    commit: Name
+    parent: Name
+    author: Person
+    subject: Text
+    date: Text
+    window: CommitWindow
+    rows: Annotated[tuple[LossRow, ...], msgspec.Meta(min_length=1, max_length=_MOST)]
+    cause: LossCause | None = None
+    command: Text
+    owner: Text | None = None
+    first_seen: Day
+    state: LossState = "open"
+    until: Day | None = None
+    reason: Text = ""
+    checked: Day
+
+
+class CreepStep(Struct, frozen=True, kw_only=True):
+    """A commit whose pairs show a part of a creep."""
+
+    commit: Name
+    subject: Text
+    change: Ratio
+
+
+class Since(Struct, frozen=True, kw_only=True):
+    """The commit that the head is compared with, and its day."""
+
+    commit: Name
+    day: Day
+
+
+class Creep(Struct, frozen=True, kw_only=True):
+    """A metric that became worse in steps below its limit; ``largest`` are those that are known."""
+
+    workload: Name
+    metric: Name
+    since: Since
+    change: Ratio
+    low: Ratio
+    high: Ratio
+    largest: Annotated[tuple[CreepStep, ...], msgspec.Meta(max_length=_LARGEST_STEPS)] = ()
+    owner: Text | None = None
+    state: LossState = "open"
+
+
+class Suspicion(Struct, frozen=True, kw_only=True):
+    """A metric that history calls worse.
+
+    Pairs of ``bad`` with ``good`` say whether code or the machine moved. ``left`` are the commits,
+    oldest first, one of which it is: a search goes on with these.
+    """
+
+    workload: Name
+    metric: Name
+    good: Name
+    bad: Name
+    left: Annotated[tuple[Name, ...], msgspec.Meta(max_length=100_000)] = ()
+    answer: Literal["searching", "machine", "code"] = "searching"
+
+
+class Unanswered(Struct, frozen=True, kw_only=True):
+    """A workload without an answer this night."""
+
+    workload: Name
+    why: Text
+
+
+class Watched(Struct, tag_field="type", tag="watch", frozen=True, kw_only=True):
+    """What is known after a night.
+
+    ``head`` is the commit that was measured, ``known_good`` the one that it was compared with.
+    ``complete`` is ``False`` where the budget ended first. Culprits stay for 30 days after they
+    were closed.
+    """
+
+    schema_version: int = SCHEMA_VERSION
+    tool: Tool
+    repository: WatchedRepository
+    suite: SuiteName
+    machine: Machine
+    started: Text
+    ended: Text
+    head: Name
+    complete: bool
+    known_good: Name | None = None
+    culprits: Annotated[tuple[Culprit, ...], msgspec.Meta(max_length=_MOST)] = ()
+    creeps: Annotated[tuple[Creep, ...], msgspec.Meta(max_length=_MOST)] = ()
+    suspicions: Annotated[tuple[Suspicion, ...], msgspec.Meta(max_length=_MOST)] = ()
+    no_answer: Annotated[tuple[Unanswered, ...], msgspec.Meta(max_length=10_000)] = ()
+    notes: tuple[Text, ...] = ()
