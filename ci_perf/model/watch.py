@@ -13,6 +13,7 @@ from ci_perf.model.base import (
     Count,
     DateOrEmpty,
     Name,
+    NameOrEmpty,
     Struct,
     SuiteName,
     Text,
@@ -28,7 +29,7 @@ _LARGEST_STEPS = 3
 
 LossState = Literal["open", "repaired", "accepted"]
 Day = Annotated[DateOrEmpty, msgspec.Meta(min_length=10)]
-# A change as a factor, head over base: 1.05 is 5 % more.
+# A change as a factor: 1.05 is 5 % worse.
 Ratio = Annotated[float, msgspec.Meta(ge=0, le=1e19)]
 
 
@@ -57,9 +58,9 @@ class CommitWindow(Struct, frozen=True, kw_only=True):
 class LossRow(Struct, frozen=True, kw_only=True):
     """A metric that the culprit made worse, by pairs with its parent.
 
-    ``change`` is culprit over parent, with its interval from ``low`` to ``high``; all are ``None``
-    for a metric that was zero. ``baseline`` and ``now`` are the parent's value and its own, in the
-    unit of the metric.
+    ``change`` is how much worse it is, with its interval from ``low`` to ``high``. They are
+    ``None`` for a metric that was zero, and the interval for one that is compared exactly.
+    ``baseline`` is the value of the parent, and ``now`` that of the culprit, in the metric's unit.
     """
 
     workload: Name
@@ -85,7 +86,7 @@ class Culprit(Struct, frozen=True, kw_only=True):
 
     ``command`` shows it again. ``first_seen`` is the day when it was found, ``checked`` that of the
     last answer about it. ``until`` is the last day of an accepted loss; ``reason`` says why it is
-    in its state.
+    in its state. ``good_again`` is the commit that has repaired it, or one after that.
     """
 
     commit: Name
@@ -101,6 +102,7 @@ class Culprit(Struct, frozen=True, kw_only=True):
     first_seen: Day
     state: LossState = "open"
     until: Day | None = None
+    good_again: NameOrEmpty = ""
     reason: Text = ""
     checked: Day
 

@@ -1,0 +1,436 @@
+"""One night of a watch: look again at what is open, decide what is suspected, search for commits.
+
+NightLaunches come in as functions, so that nights can be simulated.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import date, timedelta
+from typing import Protocol
+
+import msgspec
+
+from ci_perf.features.watch.branch_line import BranchLine
+from ci_perf.features.watch.sessions import PairsAnswer
+from ci_perf.features.watch.suspects import Suspect
+from ci_perf.model import metrics
+from ci_perf.model.comparison import Change
+from ci_perf.model.watch import (
+    CommitWindow,
+    Creep,
+    CreepStep,
+    Culprit,
+    LossCause,
+    LossRow,
+    Since,
+    Suspicion,
+    Unanswered,
+    Watched,
+)
+
+Key = tuple[str, str]
+"""A workload and a metric."""
+_KEPT = timedelta(days=30)
+_SHOWN = 12
+
+
+class BudgetSpentError(Exception):
+    """The time for sessions is over."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Searched:
+    """What a search says: the commits that are ``left``, and how much worse the last one is.
+
+    None is left where the last one is not worse. ``is_late``: the budget ended the search. ``why``
+    says that an end could not be measured.
+    """
+
+    left: tuple[str, ...] = ()
+    change: Change | None = None
+    is_late: bool = False
+    why: str = ""
+
+
+class MeasurePairs(Protocol):
+    """NightLaunches a commit beside an older one. Raises BudgetSpentError."""
+
+    def __call__(
+        self, commit: str, base: str, workloads: Sequence[str], *, explains: bool = False
+    ) -> PairsAnswer:
+        """Return what pairs say of workloads."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NightLaunches:
+    """How commits are compared: by pairs of two, by a search after ``good`` up to ``bad``."""
+
+    pairs: MeasurePairs
+    search: Callable[[str, str, Key], Searched]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loss:
+    """A metric that code made worse, by pairs of ``bad`` and ``good``; unknown from a file."""
+
+    key: Key
+    good: str
+    bad: str
+    change: Change | None = None
+
+    @property
+    def size(self) -> float:
+        """How much worse it is in limits; what an earlier night has begun comes first."""
+        if self.change is None or not self.change.ratio:
+            return math.inf
+        return math.log(self.change.ratio) / math.log1p(max(self.change.limit, 1e-3))
+
+
+@dataclass(slots=True)
+class Night:
+    """A night that goes on: it begins with what is ``known`` of the night before."""
+
+    known: Watched
+    line: BranchLine
+    launches: NightLaunches
+    today: str
+    find_accepted: Callable[[Culprit], tuple[str, str | None] | None]
+    keep: Callable[[Watched], None]
+    culprits: dict[str, Culprit] = field(init=False)
+    creeps: dict[Key, Creep] = field(init=False)
+    suspicions: dict[Key, Suspicion] = field(init=False)
+    no_answer: dict[str, str] = field(default_factory=dict)
+    is_complete: bool = True
+
+    def __post_init__(self) -> None:
+        oldest = (date.fromisoformat(self.today) - _KEPT).isoformat()
+        self.culprits = {
+            each.commit: each
+            for each in self.known.culprits
+            if each.state != "repaired" or each.checked > oldest
+        }
+        self.creeps = {
+            (each.workload, each.metric): each for each in self.known.creeps if each.state == "open"
+        }
+        self.suspicions = {(each.workload, each.metric): each for each in self.known.suspicions}
+
+    def go(self, suspects: Sequence[Suspect], unanswered: dict[str, str]) -> Watched:
+        """Return what is known after this night. Raises KeyboardInterrupt: the rest is kept."""
+        self.no_answer = dict(unanswered)
+        try:
+            self._check_culprits()
+            self._check_creeps()
+            self._search(self._find_losses(suspects))
+        except BudgetSpentError:
+            self.is_complete = False
+        return self._keep()
+
+    def _keep(self) -> Watched:
+        open_keys = sorted(self.suspicions)
+        self.known = msgspec.structs.replace(
+            self.known,
+            complete=self.is_complete,
+            culprits=tuple(self.culprits.values()),
+            creeps=tuple(self.creeps[key] for key in sorted(self.creeps)),
+            suspicions=tuple(self.suspicions[key] for key in open_keys),
+            no_answer=tuple(
+                Unanswered(workload=name, why=why) for name, why in sorted(self.no_answer.items())
+            ),
+        )
+        self.keep(self.known)
+        return self.known
+
+    # --- what earlier nights have found
+
+    def _check_culprits(self) -> None:
+        for culprit in list(self.culprits.values()):
+            if culprit.state == "accepted" and culprit.until and culprit.until < self.today:
+                why = f"the loss was accepted until {culprit.until}"
+                culprit = msgspec.structs.replace(culprit, state="open", reason=why)  # noqa: PLW2901
+            if culprit.state == "open":
+                culprit = self._check_culprit(culprit)  # noqa: PLW2901
+            self.culprits[culprit.commit] = culprit
+            self._keep()
+
+    def _check_culprit(self, culprit: Culprit) -> Culprit:
+        """Return a culprit with the answer of tonight; without one, nothing changes its state."""
+        accepted = self.find_accepted(culprit)
+        if accepted is not None and (accepted[1] or self.today) >= self.today:
+            reason, until = accepted
+            return msgspec.structs.replace(
+                culprit, state="accepted", until=until, reason=reason, checked=self.today
+            )
+        if self.line.position(culprit.parent) is None:
+            why = "its parent is no longer in the history of the branch: was that rewritten?"
+            return msgspec.structs.replace(culprit, reason=why)
+        answer = self.launches.pairs(
+            self.line.head, culprit.parent, sorted({row.workload for row in culprit.rows})
+        )
+        said = {answer.says(row.workload, row.metric) for row in culprit.rows}
+        if said == {"alike"}:
+            revert = self.line.find_revert(culprit.commit)
+            how = f", reverted by {revert[:_SHOWN]}" if revert else ""
+            why = f"pairs of {self.line.head[:_SHOWN]} and {culprit.parent[:_SHOWN]} agree{how}"
+            return msgspec.structs.replace(
+                culprit,
+                state="repaired",
+                good_again=self.line.head,
+                reason=why,
+                checked=self.today,
+            )
+        if "worse" in said:
+            return msgspec.structs.replace(culprit, checked=self.today)
+        self._note_failures(answer, (row.workload for row in culprit.rows))
+        return culprit
+
+    def _check_creeps(self) -> None:
+        for key, creep in list(self.creeps.items()):
+            if self.line.position(creep.since.commit) is None:
+                continue
+            answer = self.launches.pairs(self.line.head, creep.since.commit, [key[0]])
+            said = answer.says(*key)
+            if said == "alike":
+                self.creeps[key] = msgspec.structs.replace(creep, state="repaired")
+            elif said == "worse":
+                self._note_creep(key, creep.since, answer.changes[key], creep.largest)
+            else:
+                self._note_failures(answer, [key[0]])
+            self._keep()
+
+    # --- what is suspected
+
+    def _find_losses(self, suspects: Sequence[Suspect]) -> list[Loss]:
+        """Let pairs decide whether code moved: with the commit before the step, then the first."""
+        losses, waiting = self._resume(), dict[Key, list[str]]()
+        searched = {each.key for each in losses}
+        for each in suspects:
+            key = each.workload, each.metric
+            if key not in searched:
+                waiting[key] = self._list_goods(each)
+        self.suspicions = {
+            key: each for key, each in self.suspicions.items() if key in {*searched, *waiting}
+        }
+        while waiting:
+            good = next(iter(waiting.values()))[0]
+            keys = [key for key, goods in waiting.items() if goods[0] == good]
+            losses += self._decide(good, keys, waiting)
+            self._keep()
+        return losses
+
+    def _resume(self) -> list[Loss]:
+        """Return what is searched already, as far as the branch has the commits yet."""
+        losses = []
+        for key, each in list(self.suspicions.items()):
+            places = [self.line.position(commit) for commit in each.left]
+            if places and None not in places and places[0]:
+                good = self.line.parent(each.left[0])
+                losses.append(Loss(key=key, good=good, bad=each.left[-1]))
+            else:
+                self.suspicions[key] = msgspec.structs.replace(each, left=())
+        return losses
+
+    def _list_goods(self, suspect: Suspect) -> list[str]:
+        """Return the commits that HEAD is compared with, one after the other."""
+        key = suspect.workload, suspect.metric
+        before = self.suspicions.get(key)
+        answered = [before.bad] if before and before.answer != "searching" else []
+        told = self._list_told(key)
+        since = [each.window.bad if each.state != "repaired" else each.good_again for each in told]
+        floor = max((self.line.places.get(each, 0) for each in since), default=0)
+        last = max([floor, *(self.line.places.get(each, 0) for each in answered)])
+        places = [self.line.places[each] for each in suspect.goods]
+        if key in self.creeps:
+            places = places[:1]
+        # What a culprit or its repair explains is not searched again.
+        later = [max(places[0], last), *(at for at in places[1:] if at > floor)]
+        return [self.line.commits[at] for at in dict.fromkeys(later)]
+
+    def _list_told(self, key: Key) -> list[Culprit]:
+        return [
+            each
+            for each in self.culprits.values()
+            if key in {(row.workload, row.metric) for row in each.rows}
+        ]
+
+    def _is_told(self, key: Key) -> bool:
+        """Whether a commit or a creep is known that makes a metric worse."""
+        return key in self.creeps or any(each.state != "repaired" for each in self._list_told(key))
+
+    def _decide(self, good: str, keys: list[Key], waiting: dict[Key, list[str]]) -> list[Loss]:
+        """Return what is worse than `good`; what is not waits for its next commit, or is done."""
+        head = self.line.head
+        answer = PairsAnswer(same=frozenset(name for name, _ in keys))
+        if good != head:
+            answer = self.launches.pairs(head, good, sorted({name for name, _ in keys}))
+        losses = []
+        for key in keys:
+            said = answer.says(*key)
+            suspicion = Suspicion(workload=key[0], metric=key[1], good=good, bad=head)
+            if said == "worse":
+                losses.append(Loss(key=key, good=good, bad=head, change=answer.changes[key]))
+                commits = self._between(good, head)
+                suspicion = msgspec.structs.replace(suspicion, answer="code", left=commits)
+            elif said == "alike":
+                waiting[key].pop(0)
+                suspicion = msgspec.structs.replace(
+                    suspicion, answer="code" if self._is_told(key) else "machine"
+                )
+            else:
+                self._note_failures(answer, [key[0]])
+                self.is_complete = self.is_complete and not answer.is_late
+            if said != "alike" or not waiting[key]:
+                self.suspicions[key] = suspicion
+                del waiting[key]
+        return losses
+
+    def _between(self, good: str, bad: str) -> tuple[str, ...]:
+        places = self.line.places
+        return self.line.commits[places[good] + 1 : places[bad] + 1]
+
+    # --- the commits
+
+    def _search(self, losses: list[Loss]) -> None:
+        """Find the commit of each loss, the largest first; other losses may be its own, too."""
+        while losses:
+            losses.sort(key=lambda each: -each.size)
+            loss = losses.pop(0)
+            left, change = self._between(loss.good, loss.bad), loss.change
+            if len(left) > 1:
+                searched = self.launches.search(loss.good, loss.bad, loss.key)
+                if searched.why:
+                    self.no_answer[loss.key[0]] = searched.why
+                    continue
+                left, change = searched.left, searched.change or change
+                self._set_left(loss, left)
+                if searched.is_late:
+                    raise BudgetSpentError
+            if not left and self._is_told(loss.key):  # what was left of a loss is small
+                continue
+            if len(left) != 1:
+                self.no_answer[loss.key[0]] = (
+                    f"one of {len(left)} commits made it worse, and none of them can be measured: "
+                    f"{left[0][:_SHOWN]} to {left[-1][:_SHOWN]}"
+                    if left
+                    else f"{loss.bad[:_SHOWN]} was worse than {loss.good[:_SHOWN]}, and is no more"
+                )
+                continue
+            self._accuse(left[0], loss, change, losses)
+
+    def _accuse(self, commit: str, loss: Loss, change: Change | None, losses: list[Loss]) -> None:
+        """Let fresh pairs of a commit and its parent show whether it is the culprit."""
+        at, parent = self.line.places[commit], self.line.parent(commit)
+        windows = [(self.line.places[each.good], self.line.places[each.bad]) for each in losses]
+        others = [
+            each for each, (low, high) in zip(losses, windows, strict=True) if low < at <= high
+        ]
+        names = sorted({each.key[0] for each in (loss, *others)})
+        answer = self.launches.pairs(commit, parent, names, explains=True)
+        said = answer.says(*loss.key)
+        if said == "worse":
+            self._add_culprit(commit, loss, answer)
+            for each in (loss, *others):
+                if each.key in {(row.workload, row.metric) for row in self.culprits[commit].rows}:
+                    losses[:] = [other for other in losses if other is not each]
+                    self._set_left(each, ())
+                    losses += self._find_rest(each, commit, answer.changes[each.key])
+        elif said == "alike" and change is not None and loss.good != parent:
+            own = answer.changes.get(loss.key)
+            steps = [(commit, own.ratio)] if own and own.ratio and own.ratio > 1 else []
+            largest = tuple(
+                CreepStep(commit=name, subject=self.line.describe(name).subject, change=ratio)
+                for name, ratio in steps
+            )
+            day = self.line.describe(loss.good).date[:10]
+            self._note_creep(loss.key, Since(commit=loss.good, day=day), change, largest)
+            self._set_left(loss, ())
+        else:
+            self._note_failures(answer, [loss.key[0]])
+            self.is_complete = self.is_complete and not answer.is_late
+        self._keep()
+
+    def _find_rest(self, loss: Loss, commit: str, own: Change) -> Iterable[Loss]:
+        """Yield where more than a limit of a loss is left: before its culprit, and after it."""
+        whole = loss.change.ratio if loss.change else None
+        if not (whole and own.ratio) or whole / own.ratio <= 1 + own.limit:
+            return
+        parent = self.line.parent(commit)
+        for good, bad in ((loss.good, parent), (commit, loss.bad)):
+            if self._between(good, bad):
+                yield Loss(key=loss.key, good=good, bad=bad)
+
+    def _set_left(self, loss: Loss, left: tuple[str, ...]) -> None:
+        workload, metric = loss.key
+        new = Suspicion(workload=workload, metric=metric, good=loss.good, bad=loss.bad)
+        known = self.suspicions.get(loss.key, new)
+        self.suspicions[loss.key] = msgspec.structs.replace(known, left=left, answer="code")
+        self._keep()
+
+    def _add_culprit(self, commit: str, loss: Loss, answer: PairsAnswer) -> None:
+        told, parent = self.line.describe(commit), self.line.parent(commit)
+        window = self.suspicions.get(loss.key, loss)
+        before = self.culprits.get(commit)
+        rows = {(row.workload, row.metric): row for row in (before.rows if before else ())}
+        rows |= {(each.workload, each.metric): _row_of(each) for each in answer.losses}
+        workload, metric = loss.key
+        ends = f"{parent[:_SHOWN]} {commit[:_SHOWN]}"
+        self.culprits[commit] = Culprit(
+            commit=commit,
+            parent=parent,
+            author=told.author,
+            subject=told.subject,
+            date=told.date,
+            window=CommitWindow(
+                good=window.good,
+                bad=window.bad,
+                commits=len(self._between(window.good, window.bad)),
+            ),
+            rows=tuple(rows.values()),
+            cause=next(filter(None, map(_cause_of, answer.losses)), None),
+            command=f"ci-perf bisect {ends} {workload} --metric {metric}",
+            first_seen=before.first_seen if before else self.today,
+            checked=self.today,
+        )
+
+    def _note_creep(
+        self, key: Key, since: Since, change: Change, largest: tuple[CreepStep, ...]
+    ) -> None:
+        ratio = change.ratio or 1.0
+        self.creeps[key] = Creep(
+            workload=key[0],
+            metric=key[1],
+            since=since,
+            change=ratio,
+            low=change.interval.low if change.interval else ratio,
+            high=change.interval.high if change.interval else ratio,
+            largest=largest,
+        )
+
+    def _note_failures(self, answer: PairsAnswer, workloads: Iterable[str]) -> None:
+        why = "the budget ended before" if answer.is_late else "pairs show neither a loss nor none"
+        for name in workloads:
+            self.no_answer[name] = answer.failures.get(name, why)
+
+
+def _row_of(change: Change) -> LossRow:
+    interval = change.interval
+    return LossRow(
+        workload=change.workload,
+        metric=change.metric,
+        kind=metrics.metric_of(change.metric).kind.value,
+        change=change.ratio,
+        low=interval.low if interval else None,
+        high=interval.high if interval else None,
+        baseline=change.base,
+        now=change.head,
+    )
+
+
+def _cause_of(change: Change) -> LossCause | None:
+    causes = change.explanation.causes if change.explanation else ()
+    first = next((each for each in causes if each.place), None)
+    if first is None or first.place is None:
+        return None
+    what = f" of {first.operators[0].operator}" if first.operators else ""
+    calls = f"{first.calls_base:g} → {first.calls_head:g} calls{what}"
+    return LossCause(text=calls, function=first.place.function, file=first.place.file)

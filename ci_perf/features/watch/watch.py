@@ -1,0 +1,251 @@
+"""Watch the branch that is checked out: a session of HEAD, then pairs of commits, then a file."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ci_perf import hooks
+from ci_perf.api_types import Notify
+from ci_perf.baselines import layout, summaries
+from ci_perf.errors import OF_MACHINE, CiPerfError, InvalidFileError
+from ci_perf.features.watch.branch_line import BranchLine, read_line
+from ci_perf.features.watch.night import BudgetSpentError, Key, Night, NightLaunches, Searched
+from ci_perf.features.watch.sessions import PairsAnswer, WatchSessions
+from ci_perf.features.watch.suspects import Suspect, find_suspects
+from ci_perf.gate import arguments, commit_suite, compare, measure
+from ci_perf.gate.options import MeasureOptions
+from ci_perf.judging import summarise
+from ci_perf.model.baseline import Baseline, RecordedSession
+from ci_perf.model.comparison import Comparison, Uncompared, Verdict
+from ci_perf.model.environment import Machine, is_same
+from ci_perf.model.run import Run, Tool
+from ci_perf.model.watch import Culprit, Watched
+from ci_perf.report import units
+from ci_perf.session import Listener
+from ci_perf.system import files, git, git_log, signals
+from ci_perf.version import __version__
+
+_SHOWN = 12
+
+
+def watch(
+    asked: Mapping[str, Any],
+    *,
+    output: Path,
+    notify: Notify,
+    listener: Callable[[], Listener],
+) -> Watched:
+    """Go on with the file `output`, or begin it; see `ci-perf watch`.
+
+    Raises UsageError, InvalidFileError: the file is of another repository, suite or machine; other
+    CiPerfErrors; and KeyboardInterrupt, with what is known in the file.
+    """
+    root = files.current_folder()
+    options = arguments.measure_options(None, dict(asked))
+    line = read_line(root)
+    files.check_target(output)
+    start, end = datetime.now(UTC), time.monotonic() + options.budget_s
+    before = read_before(output, line, options.suite)
+    run = measure.measure(options, notify=notify, listener=listener())
+    machine = run.environment.hard
+    if before is not None and not is_same(before.machine, machine):
+        raise InvalidFileError(
+            f"{output}: expected a watch of this machine, found one of "
+            f"{layout.machine_key(before.machine)}; name a file for each machine with -o"
+        )
+    comparison = compare.with_baselines(run, options, label="HEAD", fail_on=None, notify=notify)
+    suspects = list_suspects(run, comparison, options, line)
+    known = begin(before, line, options.suite, machine, start, suspects)
+    with signals.note_signals() as ending:
+        sessions = WatchSessions(options, ending, notify, listener)
+        launcher = _Launcher(sessions, options, asked, end, notify, listener)
+
+        def keep(document: Watched) -> None:
+            ended = git_log.utc(datetime.now(UTC))
+            files.write(output, msgspec.structs.replace(document, ended=ended))
+
+        night = Night(
+            known=known,
+            line=line,
+            launches=NightLaunches(pairs=launcher.measure_pairs, search=launcher.search),
+            today=known.started[:10],
+            find_accepted=_find_accepted(options, machine),
+            keep=keep,
+        )
+        night.go(suspects, list_unanswered(comparison))
+    return files.read(output, Watched)
+
+
+def read_before(output: Path, line: BranchLine, suite: str) -> Watched | None:
+    """Return what the night before has left; `None` for the first night.
+
+    Raises InvalidFileError.
+    """
+    if files.is_missing(output):
+        return None
+    before = files.read(output, Watched)
+    own = line.repository.root
+    if before.repository.root != own:
+        raise InvalidFileError(
+            f"{output}: expected a watch of this repository, whose first commit is {own[:_SHOWN]}, "
+            f"found {before.repository.root[:_SHOWN]}; name another file with -o"
+        )
+    if before.suite != suite:
+        raise InvalidFileError(
+            f"{output}: expected a watch of the suite {suite}, found {before.suite}; name a file "
+            "for each suite with -o"
+        )
+    return before
+
+
+def begin(
+    before: Watched | None,
+    line: BranchLine,
+    suite: str,
+    machine: Machine,
+    start: datetime,
+    suspects: list[Suspect],
+) -> Watched:
+    """Return the document of a night of which nothing is known yet."""
+    goods = [each.goods[0] for each in suspects]
+    started = git_log.utc(start)
+    notes = []
+    if git.source(line.top).dirty:
+        notes.append("uncommitted changes are in the session of HEAD, and not in pairs")
+    return Watched(
+        tool=Tool(version=__version__),
+        repository=line.repository,
+        suite=suite,
+        machine=machine,
+        started=started,
+        ended=started,
+        head=line.head,
+        complete=False,
+        known_good=max(goods, key=line.commits.index) if goods else None,
+        culprits=before.culprits if before else (),
+        creeps=before.creeps if before else (),
+        suspicions=before.suspicions if before else (),
+        notes=tuple(notes),
+    )
+
+
+def list_suspects(
+    run: Run, comparison: Comparison, options: MeasureOptions, line: BranchLine
+) -> list[Suspect]:
+    """Return what the history of this machine suspects."""
+    machine = run.environment.hard
+
+    @cache
+    def find_first_with(session: str, path: Path) -> str | None:
+        return line.find_first_with(session, path)
+
+    def locate(baseline: Baseline, session: RecordedSession) -> str | None:
+        """Return the commit of a session; of one that was squashed, the commit that brought it."""
+        if line.position(session.source.commit) is not None:
+            return session.source.commit
+        path = layout.path(options.baselines, machine, options.suite, baseline.workload)
+        return find_first_with(session.run, path)
+
+    history = layout.read_all(options.baselines, machine, options.suite)
+    return list(
+        find_suspects(
+            [each for each in history if is_same(each.machine, machine)],
+            summarise.run(run, label=""),
+            comparison,
+            measure.plan(options, has_tests=True).limits,
+            locate,
+        )
+    )
+
+
+def list_unanswered(comparison: Comparison) -> dict[str, str]:
+    """Return which workloads of HEAD history says nothing of, and why."""
+    return {
+        row.workload: row.note or row.code.value
+        for row in comparison.rows
+        if isinstance(row, Uncompared)
+        and not row.metric
+        and row.verdict in {Verdict.FAILED, Verdict.NEW, Verdict.INCONCLUSIVE}
+    }
+
+
+def _find_accepted(
+    options: MeasureOptions, machine: Machine
+) -> Callable[[Culprit], tuple[str, str | None] | None]:
+    """Return what says whether baselines have accepted all of a culprit, why, and until when."""
+
+    def find_accepted(culprit: Culprit) -> tuple[str, str | None] | None:
+        tree = commit_suite.tree_of(options.root, culprit.parent)
+        with commit_suite.baselines_of_tree(tree, options, options.suite) as before:
+            if not before.is_dir():
+                return None
+            since = summaries.find_accepted_since(options.baselines, before, machine, options.suite)
+        if any(row.metric not in since.get(row.workload, ()) for row in culprit.rows):
+            return None
+        name = culprit.rows[0].workload
+        file = layout.path(options.baselines, machine, options.suite, name)
+        return layout.read(file).sessions[-1].reason, None
+
+    return find_accepted
+
+
+@dataclass(slots=True)
+class _Launcher:
+    """NightLaunches pairs and searches here, until the budget is spent."""
+
+    sessions: WatchSessions
+    options: MeasureOptions
+    asked: Mapping[str, Any]
+    end: float
+    notify: Notify
+    listener: Callable[[], Listener]
+
+    def measure_pairs(
+        self, commit: str, base: str, workloads: Sequence[str], *, explains: bool = False
+    ) -> PairsAnswer:
+        """See MeasurePairs."""
+        left_s = self._find_left()
+        names = ", ".join(workloads)
+        self.notify(
+            f"{units.duration(left_s)} left: {commit[:_SHOWN]} beside {base[:_SHOWN]}: {names}"
+        )
+        explain_s = self.options.explain_s if explains else 0.0
+        return self.sessions.measure(commit, base, workloads, left_s=left_s, explain_s=explain_s)
+
+    def search(self, good: str, bad: str, key: Key) -> Searched:
+        """Bisect, as `ci-perf bisect` does. Raises BudgetSpentError and KeyboardInterrupt."""
+        workload, metric = key
+        try:
+            bisected = hooks.find_function("bisect")(
+                good,
+                bad,
+                workload,
+                metric=metric,
+                **{**self.asked, "budget_s": self._find_left()},
+                notify=self.notify,
+                listener=self.listener,
+            )
+        except OF_MACHINE:
+            raise
+        except CiPerfError as error:
+            return Searched(why=str(error))
+        if bisected.ended == "interrupted":
+            raise KeyboardInterrupt
+        left = bisected.commits[bisected.low + 1 : bisected.high + 1]
+        return Searched(
+            left=() if bisected.outcome == "not_worse" else tuple(each.commit.id for each in left),
+            change=bisected.commits[-1].change,
+            is_late=bisected.ended == "budget",
+        )
+
+    def _find_left(self) -> float:
+        left_s = self.end - time.monotonic()
+        if left_s <= 0:
+            raise BudgetSpentError
+        return left_s

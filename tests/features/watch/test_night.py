@@ -1,0 +1,254 @@
+"""A night of a watch, whose pairs and searches answer as they were recorded."""
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks import watch_nights
+from ci_perf.features.watch.branch_line import BranchLine, Described
+from ci_perf.features.watch.night import BudgetSpentError, Night, NightLaunches, Searched
+from ci_perf.features.watch.sessions import PairsAnswer
+from ci_perf.features.watch.suspects import Suspect
+from ci_perf.model.comparison import Verdict
+from ci_perf.model.watch import Person, Suspicion, WatchedRepository
+from tests.comparisons import a_change
+from tests.watches import DAY, a_creep, a_culprit, a_row, a_sha, a_watch
+
+LAST, CULPRIT = 20, 7
+STEP = "step_time_s"
+
+
+class Line(BranchLine):
+    """A branch from a_sha(0) to a_sha(20), without a repository."""
+
+    def describe(self, commit):
+        day = f"2026-10-{1 + self.places[commit]:02}"
+        return Described(author=Person(name="Ada", email="ada@example.org"), subject="", date=day)
+
+    def find_revert(self, commit):
+        return a_sha(LAST) if commit == a_sha(CULPRIT) else ""
+
+
+class World:
+    """Answers from the step time of each commit, and notes what was asked."""
+
+    def __init__(self, levels, *, open_for=(), sessions=100):
+        self.levels, self.open_for, self.left, self.asked = levels, open_for, sessions, []
+
+    def level(self, commit):
+        return self.levels(int(commit, 16))
+
+    def pairs(self, commit, base, workloads, *, explains=False):
+        del explains
+        self._spend("pairs", commit, base)
+        ratio = self.level(commit) / self.level(base)
+        return PairsAnswer(
+            changes={
+                (name, STEP): a_change(name, verdict, ratio=ratio, limit=0.05, pairs=9)
+                for name in workloads
+                if name not in self.open_for
+                for verdict in [Verdict.REGRESSED if ratio > 1.05 else Verdict.UNCHANGED]
+            },
+            failures=dict.fromkeys(self.open_for, "out of memory"),
+        )
+
+    def search(self, good, bad, key):
+        self._spend("search", good, bad)
+        first, last = int(good, 16), int(bad, 16)
+        if self.levels(last) / self.levels(first) <= 1.05:
+            return Searched()
+        half = (self.levels(first) * self.levels(last)) ** 0.5
+        at = next(n for n in range(first + 1, last + 1) if self.levels(n) > half)
+        change = a_change(key[0], Verdict.REGRESSED, ratio=self.levels(last) / self.levels(first))
+        return Searched(left=(a_sha(at),), change=change)
+
+    def _spend(self, *asked):
+        self.asked.append(asked)
+        if self.left <= 0:
+            raise BudgetSpentError
+        self.left -= 1
+
+
+def step_at(*places, size=1.1):
+    return lambda number: size ** sum(number >= at for at in places)
+
+
+def a_suspect(workload="a", *goods):
+    return Suspect(workload=workload, metric=STEP, goods=goods or (a_sha(2), a_sha(0)))
+
+
+def spend_night(world, *suspects, find_accepted=lambda _culprit: None, keep=None, **known):
+    commits = tuple(map(a_sha, range(LAST + 1)))
+    places = {commit: at for at, commit in enumerate(commits)}
+    repository = WatchedRepository(root=a_sha(0))
+    nothing = {"culprits": (), "creeps": (), "suspicions": (), "no_answer": ()}
+    night = Night(
+        known=a_watch(**{**nothing, **known}),
+        line=Line(top=Path(), repository=repository, commits=commits, places=places),
+        launches=NightLaunches(pairs=world.pairs, search=world.search),
+        today=DAY,
+        find_accepted=find_accepted,
+        keep=keep or (lambda _known: None),
+    )
+    return night.go(suspects, {})
+
+
+def test_workloads_of_one_commit_are_one_culprit_by_one_search():
+    world = World(step_at(CULPRIT))
+    names = [f"w{number}" for number in range(28)]
+
+    known = spend_night(world, *map(a_suspect, names))
+
+    (culprit,) = known.culprits
+    assert culprit.commit == a_sha(CULPRIT)
+    assert sorted(row.workload for row in culprit.rows) == sorted(names)
+    assert (culprit.window.good, culprit.window.bad) == (a_sha(2), a_sha(LAST))
+    assert [asked[0] for asked in world.asked] == ["pairs", "search", "pairs"]
+    assert known.complete
+
+
+def test_where_pairs_agree_the_machine_moved_and_nobody_is_blamed():
+    known = spend_night(World(step_at()), a_suspect())
+
+    assert known.culprits == ()
+    assert [each.answer for each in known.suspicions] == ["machine"]
+
+
+def test_two_losses_of_a_window_are_two_culprits():
+    known = spend_night(World(step_at(5, 12, size=1.2)), a_suspect())
+
+    assert {each.commit for each in known.culprits} == {a_sha(5), a_sha(12)}
+
+
+def test_small_steps_are_a_creep_with_the_step_that_is_known():
+    known = spend_night(World(lambda number: 1.01**number), a_suspect())
+
+    (creep,) = known.creeps
+    assert known.culprits == ()
+    assert (creep.since.commit, creep.since.day) == (a_sha(2), "2026-10-03")
+    assert creep.change == pytest.approx(1.01**18)
+    assert [round(each.change, 3) for each in creep.largest] == [1.01]
+
+
+def test_a_search_goes_on_with_the_commits_that_are_left():
+    kept = []
+    spent = spend_night(World(step_at(CULPRIT), sessions=1), a_suspect(), keep=kept.append)
+    assert (spent.complete, kept[-1]) == (False, spent)
+    left = tuple(map(a_sha, range(5, 9)))
+    begun = Suspicion(
+        workload="a", metric=STEP, good=a_sha(2), bad=a_sha(18), left=left, answer="code"
+    )
+    world = World(step_at(CULPRIT))
+
+    known = spend_night(world, suspicions=(begun,))
+
+    assert world.asked[0] == ("search", a_sha(4), a_sha(8))
+    assert [each.commit for each in known.culprits] == [a_sha(CULPRIT)]
+    assert known.culprits[0].window.good == a_sha(2)
+
+
+def test_commits_that_the_branch_lost_are_not_searched():
+    gone = Suspicion(
+        workload="a", metric=STEP, good=a_sha(2), bad="f" * 40, left=("e" * 40,), answer="code"
+    )
+    world = World(step_at())
+
+    known = spend_night(world, suspicions=(gone,))
+
+    assert (world.asked, known.suspicions) == ([], ())
+
+
+@pytest.mark.parametrize(
+    ("levels", "open_for", "state", "reason"),
+    [
+        (step_at(CULPRIT), (), "open", ""),
+        (step_at(), (), "repaired", "agree, reverted by"),
+        (step_at(), ("a",), "open", ""),
+    ],
+    ids=["still worse", "mended", "a night without an answer"],
+)
+def test_only_pairs_that_agree_close_a_culprit(levels, open_for, state, reason):
+    before = a_culprit(CULPRIT, checked="2026-11-20")
+
+    known = spend_night(World(levels, open_for=open_for), culprits=(before,))
+
+    (culprit,) = known.culprits
+    assert (culprit.state, reason in culprit.reason) == (state, True)
+    assert culprit.checked == ("2026-11-20" if open_for else DAY)
+    assert [each.why for each in known.no_answer] == ["out of memory"] * bool(open_for)
+
+
+def test_an_open_culprit_is_not_searched_again_and_a_mended_one_is_not_blamed_again():
+    mended = a_culprit(4, state="repaired", good_again=a_sha(6), checked="2026-11-20")
+
+    def levels(number):
+        return 1.2 if number in {4, 5} or number >= CULPRIT + 3 else 1.0
+
+    known = spend_night(World(levels), a_suspect("a", a_sha(2), a_sha(0)), culprits=(mended,))
+    assert {each.commit: each.state for each in known.culprits} == {
+        a_sha(4): "repaired",
+        a_sha(10): "open",
+    }
+    again = World(levels)
+    known = spend_night(again, a_suspect(), culprits=known.culprits)
+    assert "search" not in {asked[0] for asked in again.asked}
+    assert len(known.culprits) == 2
+
+
+def test_a_parent_that_the_branch_lost_changes_no_state():
+    lost = a_culprit(CULPRIT, parent="f" * 40, checked="2026-11-20")
+
+    known = spend_night(World(step_at()), culprits=(lost,))
+
+    assert known.culprits[0].state == "open"
+    assert "no longer in the history" in known.culprits[0].reason
+
+
+def test_an_accepted_loss_is_open_again_after_its_day():
+    accepted = a_culprit(CULPRIT, state="accepted", until="2026-11-28", reason="a better loss")
+    world = World(step_at(CULPRIT))
+
+    over = spend_night(
+        world, culprits=(accepted,), find_accepted=lambda _culprit: ("a better loss", "2026-11-28")
+    )
+    still = spend_night(
+        world,
+        culprits=(a_culprit(CULPRIT),),
+        find_accepted=lambda _culprit: ("a better loss", None),
+    )
+
+    assert (over.culprits[0].state, still.culprits[0].state) == ("open", "accepted")
+    assert "until 2026-11-28" in over.culprits[0].reason
+    assert still.culprits[0].reason == "a better loss"
+
+
+def test_a_culprit_stays_for_thirty_days_after_it_was_mended():
+    days = {"2026-10-20": 3, "2026-11-10": 4}
+    closed = [a_culprit(at, state="repaired", checked=day) for day, at in days.items()]
+
+    known = spend_night(World(step_at()), culprits=tuple(closed))
+
+    assert [each.commit for each in known.culprits] == [a_sha(4)]
+
+
+def test_a_creep_ends_where_pairs_agree():
+    known = spend_night(World(step_at()), creeps=(a_creep(),))
+
+    assert [each.state for each in known.creeps] == ["repaired"]
+
+
+def test_a_row_of_another_metric_is_not_mended_by_the_time():
+    rows = (a_row("a"), a_row("a", metric="peak_allocated_bytes", kind="device_memory"))
+
+    known = spend_night(World(step_at()), culprits=(a_culprit(CULPRIT, rows=rows),))
+
+    assert known.culprits[0].state == "open"
+
+
+@pytest.mark.parametrize("machine", sorted(watch_nights.MACHINES))
+def test_simulated_losses_are_found_within_two_nights_and_nobody_else_is_blamed(machine):
+    ended = watch_nights.simulate(280, watch_nights.MACHINES[machine], 2)
+
+    assert len(ended.planted) == 40
+    assert ended.in_time >= 0.95
+    assert ended.innocent == 0
