@@ -16,6 +16,7 @@ FEATURE = Feature(
         "hyperfine": f"{_HERE}.benchmarks:read_hyperfine",
         "pyperf": f"{_HERE}.benchmarks:read_pyperf",
         "torch": f"{_HERE}.benchmarks:read_torch_benchmark",
+        "triton": f"{_HERE}.benchmarks:read_triton",
         "vllm": f"{_HERE}.load_clients:read_vllm",
         "sglang": f"{_HERE}.load_clients:read_sglang",
         "guidellm": f"{_HERE}.load_clients:read_guidellm",

@@ -1,5 +1,6 @@
 """Tools with many benchmarks, such as pytest-benchmark, asv and pyperf."""
 
+import csv
 import itertools
 import math
 import re
@@ -327,3 +328,50 @@ def read_torch_benchmark(path: Path) -> dict[str, WrittenNumbers]:
         _time(each.name, [raw_s / each.number_per_run for raw_s in each.raw_times])
         for each in measurements
     )
+
+
+# --- triton.testing.perf_report: `PLOT.csv` of `.run(save_path=FOLDER)`
+
+# A line is called "Triton (GB/s)" by newer versions, and "Triton" by older ones.
+_TRITON_LINE = re.compile(r".* \((?P<unit>.+)\)")
+_TRITON_DIFFERENCE = "Diff"
+
+
+def read_triton(path: Path) -> dict[str, WrittenNumbers]:
+    """Read each line at each size, as `LINE.M=256.N=256`. Raises ValueError.
+
+    Columns of sizes come first: their numbers are whole. An empty cell is left out.
+    """
+    rows = list(csv.reader(documents.read_text(path).splitlines()))
+    header, body = rows[0], [row for row in rows[1:] if row]
+    for number, row in enumerate(body, start=2):
+        if not 1 < len(header) == len(row):
+            raise ValueError(
+                f"row {number}: expected {max(len(header), 2)} cells, found {len(row)}"
+            )
+    columns = list(zip(header, *body, strict=True))[:-1]
+    sizes = max(1, len(list(itertools.takewhile(_is_triton_size, columns))))
+    return documents.collect(
+        _read_triton_cell(dict(zip(header[:sizes], row, strict=False)), line, cell)
+        for row in body
+        for line, cell in zip(header[sizes:], row[sizes:], strict=True)
+        if cell and line != _TRITON_DIFFERENCE
+    )
+
+
+def _is_triton_size(column: tuple[str, ...]) -> bool:
+    is_line = _TRITON_LINE.fullmatch(column[0]) is not None
+    return not is_line and all(re.fullmatch(r"\d+(\.0*)?", cell) for cell in column[1:])
+
+
+def _read_triton_cell(sizes: dict[str, str], line: str, cell: str) -> Named:
+    at = [f"{name}={re.sub(r'[.]0*$', '', size)}" for name, size in sizes.items()]
+    name = ".".join([line, *at])
+    try:
+        value = float(cell)
+    except ValueError:
+        raise ValueError(f"{name}: expected a number, found {cell!r}") from None
+    unit = (_TRITON_LINE.fullmatch(line) or {"unit": ""})["unit"].lower()
+    if unit in documents.PER_SECOND:
+        return _time(name, [value / documents.PER_SECOND[unit]])
+    return name, WrittenNumbers(values=(value,), kind="rate" if unit.endswith("/s") else None)

@@ -256,6 +256,25 @@ def test_a_short_run_is_not_called_saturated(completed, served, saturated, read_
     assert is_refused is saturated
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("N,Triton\n1,2,3\n", "row 2: expected 2 cells, found 3"),
+        ("N\n1\n", "row 2: expected 2 cells, found 1"),
+        ("N,Triton\n1,fast\n", r"Triton\.N=1: expected a number, found 'fast'"),
+        ("N,Triton (ms)\n1,0\n", "expected a time above 0, found 0"),
+        ("N,Triton\n", "expected at least one benchmark, found none"),
+        ("\n", "expected results, found an empty file"),
+    ],
+)
+def test_a_table_of_triton_that_says_nothing_is_refused(text, expected, tmp_path):
+    file = tmp_path / "plot.csv"
+    file.write_text(text)
+
+    with pytest.raises(ValueError, match=expected):
+        read("triton", file)
+
+
 # --- a folder of results
 
 
