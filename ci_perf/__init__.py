@@ -164,6 +164,7 @@ def accept(
     append: bool = False,
     replace: bool = False,
     force: bool = False,
+    until: str = "",
     patch: Location | None = None,
     label: str = "",
     notify: Notify | None = None,
@@ -171,7 +172,8 @@ def accept(
     """Make a run the new baseline: write the files that you then commit; see `ci-perf accept`.
 
     Returns what became of each workload. `reason` says why a number may get worse, `label` names
-    the run in messages; `patch` leaves the baselines alone. Raises RefusedError.
+    the run in messages; `patch` leaves the baselines alone; `until` is the last day of an accepted
+    loss. Raises RefusedError.
     """
     from ci_perf.gate import accept, arguments, compare
 
@@ -185,6 +187,7 @@ def accept(
         append=append,
         replace=replace,
         force=force,
+        until=until,
         patch=None if patch is None else arguments.below(root, patch),
     )
     return accept.accept(accepted, options, label=label or name, notify=notify or say_nothing)

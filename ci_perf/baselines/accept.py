@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
+import msgspec
+
 from ci_perf.baselines import layout
 from ci_perf.errors import RefusedError, UsageError
 from ci_perf.judging import canaries, comparability, launch_numbers, metric_values
@@ -93,18 +95,21 @@ def prepare(
     reason: str = "",
     mode: Mode = Mode.KEEP,
     force: bool = False,
+    until: str = "",
     now: Callable[[], dt.datetime] = lambda: dt.datetime.now(dt.UTC),
 ) -> tuple[Acceptance, ...]:
     """Say what accepting `run` does to the files below `root`; writes nothing.
 
     Raises RefusedError (invalid or failed run, a start that lies in the future, a machine under
     heavy pressure unless `force`) and UsageError (no such workload in the run, a worse number
-    without a reason).
+    without a reason, a day `until` which a loss cannot be accepted).
     """
     if len(reason) > MAX_REASON_CHARS:
         raise UsageError(
             f"--reason: expected at most {MAX_REASON_CHARS} characters, found {len(reason)}"
         )
+    if until:
+        _refuse_bad_day(until, reason, now().date())
     run.refuse_plant(f"run {run.id}")
     chosen = _choose_workloads(run, tuple(workloads))
     rows: dict[str, list[Row]] = {}
@@ -114,9 +119,14 @@ def prepare(
     _refuse_future(run, now())
     _refuse_failed(run, tuple(workloads))
     accepted = tuple(
-        _accept_one(root, run, workload, rows.get(workload.workload, []), reason, mode)
+        _accept_one(root, run, workload, rows.get(workload.workload, []), reason, mode, until)
         for workload in chosen
     )
+    if until and not any(until in each.baseline.sessions[-1].until.values() for each in accepted):
+        raise UsageError(
+            f"--until {until}: expected a metric that begins a new epoch, found none; to move the "
+            "day of a loss that is accepted already, add --append"
+        )
     if not reason.strip():
         _refuse_without_reason(accepted, rows)
     if not force and any(acceptance.action is not Action.KEPT for acceptance in accepted):
@@ -283,8 +293,22 @@ def _spell(row: Row) -> str:
     return f"{row.workload} {row.metric} {row.ratio - 1:+.1%}"
 
 
+def _refuse_bad_day(until: str, reason: str, today: dt.date) -> None:
+    """Refuse what is no day to come, and an acceptance for a time that nobody explains."""
+    try:
+        is_day = dt.date.fromisoformat(until).isoformat() == until
+    except ValueError:
+        is_day = False
+    if not is_day or until < today.isoformat():
+        raise UsageError(
+            f"--until: expected a day to come as 2027-01-31, found {until!r} (today is {today})"
+        )
+    if not reason.strip():
+        raise UsageError('--until accepts a loss for a time: say why with --reason "…"')
+
+
 def _accept_one(
-    root: Path, run: Run, workload: Measured, rows: list[Row], reason: str, mode: Mode
+    root: Path, run: Run, workload: Measured, rows: list[Row], reason: str, mode: Mode, until: str
 ) -> Acceptance:
     path = layout.path(root, run.environment.hard, run.suite, workload.workload)
     before = layout.read(path) if path.exists() else None
@@ -293,6 +317,7 @@ def _accept_one(
     history = before.sessions if before and action in _JOINS else ()
     began = tuple(sorted(moved)) if action in _JOINS else ()
     session = _session(run, workload, reason, _epochs(history, began))
+    session = msgspec.structs.replace(session, until=_find_days(history, began, session, until))
     if before and action is Action.KEPT:
         after = before
     else:
@@ -367,6 +392,20 @@ def _epochs(history: Sequence[RecordedSession], began: Sequence[str]) -> dict[st
         name: metric_values.current_epoch(history, name) + (name in began)
         for name in sorted({*known, *began})
     }
+
+
+def _find_days(
+    history: Sequence[RecordedSession], began: Sequence[str], session: RecordedSession, until: str
+) -> dict[str, str]:
+    """Return the last day of each accepted loss from this session on.
+
+    An improvement, which needs no reason, does not make a loss accepted for good.
+    """
+    days = dict(history[-1].until) if history else {}
+    if until:
+        whole = () if history else (metric.name for metric in metric_values.find_judged([session]))
+        return dict.fromkeys(sorted({*days, *began, *whole}), until)
+    return {name: day for name, day in days.items() if not (session.reason and name in began)}
 
 
 def _session(run: Run, workload: Measured, reason: str, epochs: dict[str, int]) -> RecordedSession:

@@ -104,7 +104,7 @@ def read_anywhere(file: Path) -> Baseline:
 
 def check_session(session: RecordedSession, where: str) -> None:
     """Check the names and ranges of one session. Raises InvalidFileError that begins so."""
-    for name in session.epochs:
+    for name in (*session.epochs, *session.until):
         if name not in _JUDGED and not metrics.find_own([name]):
             hint = codec.did_you_mean(name, list(_JUDGED))
             raise InvalidFileError(f"{where}.epochs: unknown metric {name!r}; {hint}")
@@ -232,8 +232,9 @@ def render(baseline: Baseline) -> str:
     """Write for people and git: headline first, the numbers of one process on one line."""
     document = msgspec.to_builtins(baseline)
     for session in document["sessions"]:
-        if not session["epochs"]:
-            del session["epochs"]  # most metrics never move, and then nothing needs to be said
+        for key in ("epochs", "until"):
+            if not session[key]:
+                del session[key]  # most metrics never move, and then nothing needs to be said
     parts = {key: _render(value, "  ") for key, value in document.items()}
     # One metric a line: the first lines of a diff say what moved.
     parts["headline"] = _object({k: _render(v, "") for k, v in document["headline"].items()}, "  ")

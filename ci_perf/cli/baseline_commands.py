@@ -27,6 +27,12 @@ from ci_perf.system import files
 @options.artifact
 @click.option("--workload", multiple=True, help="Only this workload; may be repeated.")
 @click.option("--reason", default="", help="Why a number may get worse. The baseline keeps it.")
+@click.option(
+    "--until",
+    default="",
+    metavar="DAY",
+    help="Accept a loss up to this day, as 2027-01-31. After it, the loss is open again.",
+)
 @options.baselines
 @options.workloads
 @click.option("--append", is_flag=True, help="Add this session even if nothing changed.")

@@ -40,6 +40,7 @@ class AcceptOptions:
     append: bool = False
     replace: bool = False
     force: bool = False
+    until: str = ""
     patch: Path | None = None
 
 
@@ -66,6 +67,7 @@ def accept(
             reason=options.reason,
             mode=mode,
             force=options.force,
+            until=options.until,
         )
         if not options.select and rules.limits.workloads:
             known = {*rules.limits.workloads, *(acceptance.workload for acceptance in accepted)}

@@ -8,6 +8,7 @@ from ci_perf.model.base import (
     SCHEMA_VERSION,
     AtLeastOne,
     Count,
+    DateOrEmpty,
     Items,
     Name,
     NameOrEmpty,
@@ -40,7 +41,8 @@ class RecordedSession(Struct, frozen=True, kw_only=True):
     of their limit. ``canaries`` are seconds by "NAME POSITION"; older sessions hold one median for
     all positions by name. ``fingerprint`` is that of the first process with
     numbers. ``node`` is a hash of the host's name, ``launch_s`` how long a launch took, start to
-    end, by the median; older sessions hold neither.
+    end, by the median; older sessions hold neither. ``until`` is, per metric, the last day of a
+    loss that is accepted for a time; each session hands it on.
     """
 
     recorded_at: Text
@@ -50,6 +52,7 @@ class RecordedSession(Struct, frozen=True, kw_only=True):
     launch_s: Seconds | None = None
     reason: Text
     epochs: dict[Name, Count] = {}
+    until: dict[Name, DateOrEmpty] = {}
     tool_version: Text
     soft: Software
     canaries: Numbers = {}
