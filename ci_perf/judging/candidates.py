@@ -38,8 +38,8 @@ class Candidate:
     have as many processes and threads. ``fits_new_processes``: the head has more processes than the
     base, and what it holds more is no more than so many times the base's largest process.
     ``has_other_packages``: this change may have brought other packages than those of the history,
-    and both sides of each pair had them. ``scale`` is the value that an absolute limit is a share
-    of.
+    and both sides of each pair had them. ``counts_as`` is what counts as a change of a noisy metric
+    whose values are costs.
     """
 
     workload: str
@@ -65,7 +65,7 @@ class Candidate:
     has_other_tasks: bool = False
     fits_new_processes: bool = False
     has_other_packages: bool = False
-    scale: float | None = None
+    counts_as: Policy | None = None
 
     @property
     def is_noisy(self) -> bool:
@@ -101,8 +101,8 @@ class Candidate:
     @property
     def policy(self) -> Policy:
         """What counts as a change of a noisy metric; of one that `as_costs` has made."""
-        assert self.scale is not None
-        return policy_under(self.metric, self.limit, self.scale)
+        assert self.counts_as is not None
+        return self.counts_as
 
     def as_costs(self) -> "Candidate":
         """Return a noisy metric with the costs of its values in the place of these."""
@@ -111,7 +111,7 @@ class Candidate:
             history=self.history.map(self.cost) if self.history else None,
             head=[self.cost(value) for value in self.head],
             pairs=[(self.cost(base), self.cost(head)) for base, head in self.pairs],
-            scale=self._base(),
+            counts_as=policy_under(self.metric, self.limit, self._base()),
         )
 
     def _base(self) -> float:

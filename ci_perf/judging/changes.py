@@ -71,7 +71,13 @@ def judge(
         by_history = decide.decide(without_pairs)
     judgements = [
         *(
-            replace(each, candidate=candidate, past=past.change)
+            Judgement(
+                candidate=candidate,
+                change=each.change,
+                is_open=each.is_open,
+                expected_pairs=each.expected_pairs,
+                past=past.change,
+            )
             for candidate, each, past in zip(noisy, judged, by_history, strict=True)
         ),
         *(_judge_ranges(candidate) for candidate in candidates if not candidate.is_noisy),

@@ -14,7 +14,7 @@ from ci_perf.judging import distributions, variability
 from ci_perf.judging.candidates import Candidate, Judgement
 from ci_perf.judging.confirm import Confirmation, Outcome, alarm_reach, share_alpha, sign
 from ci_perf.judging.early import find_early
-from ci_perf.judging.metric_values import Pairs, Sessions
+from ci_perf.judging.metric_values import History, Pairs, Sessions
 from ci_perf.judging.policy import (
     LOOKS,
     PAIRS_WITHOUT_HISTORY,
@@ -91,17 +91,14 @@ def _screen_by_kind(metrics: Sequence[Candidate]) -> list[Screened | None]:
     Sessions of one node, and sessions that differ by their nodes, have another noise.
     """
     results: list[Screened | None] = [None] * len(metrics)
-    for kind, is_other_node in itertools.product(PolicyKind, (False, True)):
-        items = {
-            i: (metric.history, metric.head)
-            for i, metric in enumerate(metrics)
-            if (metric.policy_kind, metric.is_other_node) == (kind, is_other_node)
-            and metric.history is not None
-            and metric.head
-        }
-        policies = [metrics[i].policy for i in items]
-        of_kind = screen(list(items.values()), min(policies)) if items else []
-        for i, result in zip(items, of_kind, strict=True):
+    kinds: dict[tuple[PolicyKind, bool], dict[int, tuple[History, Sequence[float]]]] = {}
+    for i, metric in enumerate(metrics):
+        if metric.history is not None and metric.head:
+            of_kind = kinds.setdefault((metric.policy_kind, metric.is_other_node), {})
+            of_kind[i] = metric.history, metric.head
+    for items in kinds.values():
+        screened = screen(list(items.values()), min(metrics[i].policy for i in items))
+        for i, result in zip(items, screened, strict=True):
             results[i] = _widen_by_rounding(result, metrics[i].tick) if metrics[i].tick else result
     return results
 

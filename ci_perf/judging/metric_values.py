@@ -84,6 +84,14 @@ def list_current_epoch(subject: Subject, metric: Metric) -> Sessions:
     return history(subject, metric).current
 
 
+def name_current(subject: Subject) -> set[str]:
+    """Return the names of what the subject has in its current epoch."""
+    if not any(session.epochs for session in subject.sessions):
+        return _list_names(subject.sessions)
+    names = _list_names(subject.sessions)
+    return {name for name in names if current_sessions(subject.sessions, name)}
+
+
 def history(subject: Subject, metric: Metric) -> History:
     """Return the values of a metric per session of a subject: see `history_of`."""
     return history_of(subject.sessions, metric)

@@ -41,11 +41,11 @@ def sessions_for(
     earlier versions, or the head does not, all count as sessions of one node.
     """
     whole = OfNode(tuple(sessions))
-    if metric is not None and metric.kind not in BY_MACHINE:
+    if not node or (metric is not None and metric.kind not in BY_MACHINE):
         return whole
     current = sessions if metric is None else current_sessions(sessions, metric.name)
     known = {session.node for session in current} - {""}
-    if not node or not known:
+    if not known:
         return whole
     if node in known:
         return OfNode(tuple(session for session in sessions if session.node == node))

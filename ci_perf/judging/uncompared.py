@@ -208,9 +208,10 @@ def _one_sided(
     base: Subject, head: Subject, limits: dict[str, Limit], side: Summary
 ) -> Iterator[Uncompared]:
     """Yield a row per metric that one side has and the other lacks."""
+    on_one = metric_values.name_current(base) ^ metric_values.name_current(head)
     for metric in metric_values.find_recorded((*base.sessions, *head.sessions)):
         limit = find_limit(limits, metric.name)
-        if limit is None:
+        if limit is None or metric.name not in on_one:
             continue
         before = metric_values.list_current_epoch(base, metric)
         after = metric_values.list_current_epoch(head, metric)

@@ -6,6 +6,8 @@ forget to escape, and every form of report escapes in its own way.
 """
 
 import functools
+import pkgutil
+import re
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, cast
 
@@ -18,14 +20,15 @@ if TYPE_CHECKING:
 
 # Marks the number of a value; no text of ours has it.
 _MARK = "\0"
+_BLOCK = re.compile(r"{% block (\w+) %}(.*?){% endblock %}", re.DOTALL)
 
 
 def say(block: str, **values: object) -> Phrase:
     """Fill in a block; empty where it says nothing of these values."""
     kept: list[Phrase] = []
-    template = _load()
+    template = _load(block)
     context = template.new_context(values | {"kept": kept})
-    text = " ".join("".join(template.blocks[block](context)).split())
+    text = " ".join("".join(template.root_render_func(context)).split())
     said: list[str] = []
     for position, piece in enumerate(text.split(_MARK)):
         if position % 2:
@@ -44,12 +47,23 @@ def write(block: str, **values: object) -> Words:
 
 
 @functools.cache
-def _load() -> "jinja2.Template":
-    """Load the blocks. Jinja2 comes late: a check that prints a line of progress needs none."""
+def _load(block: str) -> "jinja2.Template":
+    """Compile one block: all of them take longer than to judge a suite."""
+    return _make_environment().from_string(_read_blocks()[block])
+
+
+@functools.cache
+def _read_blocks() -> dict[str, str]:
+    text = pkgutil.get_data("ci_perf.report", "templates/sentences.jinja") or b""
+    return dict(_BLOCK.findall(text.decode()))
+
+
+@functools.cache
+def _make_environment() -> "jinja2.Environment":
+    """Say what blocks may use. Jinja2 comes late: a line of progress needs none."""
     import jinja2
 
     environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("ci_perf.report"),
         autoescape=False,  # noqa: S701  no foreign text is in the output
         finalize=jinja2.pass_context(_keep),
         undefined=jinja2.StrictUndefined,
@@ -66,7 +80,7 @@ def _load() -> "jinja2.Template":
         "titles": phrases.titles,
         "units": units,
     }
-    return environment.get_template("sentences.jinja")
+    return environment
 
 
 def _keep(context: "Context", value: object) -> str:

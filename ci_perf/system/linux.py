@@ -2,12 +2,10 @@
 
 import contextlib
 import ctypes
-import hashlib
 import os
 import re
 import resource
 import signal
-import socket
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -130,7 +128,9 @@ def name_hash() -> str:
 
     CI_PERF_NODE names the host where its own name says nothing, such as in a pod.
     """
-    name = os.environ.get("CI_PERF_NODE") or socket.gethostname()
+    import hashlib  # late: `ci-perf --help` needs none
+
+    name = os.environ.get("CI_PERF_NODE") or os.uname().nodename
     return hashlib.sha256(name.encode(errors="replace")).hexdigest()[:12]
 
 

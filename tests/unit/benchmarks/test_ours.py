@@ -75,7 +75,7 @@ def test_what_the_benchmark_says_the_product_says_of_the_same_launches(regime):
                 history=History(current=one.sessions),
                 head=one.head,
                 pairs=one.turns[: one.pairs],
-                scale=1.0,
+                counts_as=TIME,
             )
             for one in workloads
         ]
