@@ -57,6 +57,19 @@ def test_measuring_is_what_happens_without_inputs(recorded):
     assert list(job.workspace.iterdir()) == []
 
 
+def test_watching_is_in_the_place_of_a_check(recorded):
+    job = recorded()
+
+    done = job.run_action(ROOT, watch="2h", suite="smoke", container="memory=4g")
+
+    assert ran(done) == ["Find or install ci-perf", "Watch the branch"]
+    assert called(job, "watch")[1:-1] == [
+        *("--workloads=workloads", "--baselines=baselines", "--device=auto", "--budget=2h"),
+        *("--output=watch.json", "--suite=smoke", "--container=memory=4g", "--format=markdown"),
+    ]
+    assert called(job, "watch")[-1].startswith("--report=/")
+
+
 @pytest.mark.parametrize("code", [0, 1, 3, 130])
 def test_the_exit_code_of_ci_perf_is_that_of_the_step_and_the_report_is_shown(recorded, code):
     job = recorded(ends_with=code)

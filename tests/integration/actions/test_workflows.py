@@ -269,9 +269,16 @@ def test_two_calls_of_baseline_yml_share_no_artifact_and_push_out_none(expressio
     document = workflow("baseline")
     steps = [step for job in document["jobs"].values() for step in job["steps"]]
     names = [step["with"]["name"] for step in steps if "-artifact@" in step.get("uses", "")]
-    places = [*names, document["concurrency"]["group"]]
+    keys = [each for step in steps for name, each in step.get("with", {}).items() if "key" in name]
+    places = [*names, *keys, document["concurrency"]["group"]]
+    run = {"run_id": 1, "run_attempt": 1}
 
-    assert len(names) == 2
+    assert (len(names), len(keys)) == (3, 3)
     for place in places:
-        filled = {expressions.filled(place, {"inputs": {"artifact": each}}) for each in "abc"}
-        assert len(filled) == 3
+        filled = [
+            expressions.filled(place, {"inputs": {"artifact": each}, "github": run})
+            for each in ("gpu", "gpu-2", "cpu")
+        ]
+        assert len({*filled}) == 3
+        # A cache is taken by the beginning of its key.
+        assert place not in keys or not filled[1].startswith(filled[0].removesuffix("1-1"))
