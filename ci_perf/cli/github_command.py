@@ -75,7 +75,7 @@ def publish_options(command: _Command) -> _Command:
 
 @click.group("github")
 def github_command() -> None:
-    """Report to a pull request, and accept by its comments: for jobs of GitHub Actions."""
+    """Report to a pull request, and answer its comments: for jobs of GitHub Actions."""
 
 
 @github_command.command("count-checks")
@@ -207,20 +207,27 @@ def rejudge_command(
     return show(judged, shown, require_report=require_report, measured=measured)
 
 
-@github_command.command("accept-comment")
+@github_command.command("answer-comment")
 @options.workflow
+@click.option(
+    "--asked",
+    default="",
+    metavar="FILE",
+    help="The workflow that run, explain and bisect start. Without it, a comment can only accept.",
+)
 @options.artifacts
 @options.baselines
 @options.workloads
-def accept_comment_command(
-    *, workflow: str, artifact: tuple[str, ...], baselines: Path, workloads: Path
+def answer_comment_command(
+    *, workflow: str, asked: str, artifact: tuple[str, ...], baselines: Path, workloads: Path
 ) -> None:
-    """Accept new baselines as a comment on a pull request asks for.
+    """Do what a comment on a pull request asks for, or say why not.
 
     For a job of the event issue_comment, in a checkout of the default branch. GITHUB_TOKEN needs
     contents: write, pull-requests: write and actions: read. The comment is `/ci-perf accept SHA
-    [WORKLOAD…] ["REASON"]`. Its author must be allowed to push, and SHA must be the head of a
-    branch of this repository. A refusal is answered with its reason, and ends with exit code 0.
+    [WORKLOAD…] ["REASON"]`. With --asked (actions: write), it may also be `run SHA [WORKLOAD…]`,
+    `more SHA`, `explain SHA WORKLOAD…` or `bisect SHA GOOD WORKLOAD`. Its author must be allowed to
+    push, and SHA must be the head. A refusal is answered with its reason: exit code 0.
     """
     _check_folder(baselines)
     path = os.environ.get("GITHUB_EVENT_PATH", "")
@@ -229,7 +236,11 @@ def accept_comment_command(
         console.say("nothing to do: no new comment on a pull request that asks for something")
         return
     told = BotOptions(
-        workflow=workflow, artifacts=artifact, baselines=baselines, workloads=workloads
+        workflow=workflow,
+        asked=asked,
+        artifacts=artifact,
+        baselines=baselines,
+        workloads=workloads,
     )
     bot.answer(Client(Access.from_job(os.environ)), order, told, notify=console.say)
 

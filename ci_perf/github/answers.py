@@ -16,6 +16,7 @@ class Repository(msgspec.Struct):
     id: int = 0
     full_name: str = ""
     owner: Account | None = None
+    default_branch: str = ""
 
     def has_name(self, name: str) -> bool:
         """Whether it is OWNER/NAME, which GitHub writes in any case."""
@@ -38,6 +39,7 @@ class PullRequest(msgspec.Struct):
     base: Place
     state: str = "open"
     draft: bool | None = False
+    user: Account | None = None
 
     @property
     def is_fork(self) -> bool:

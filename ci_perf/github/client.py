@@ -179,6 +179,13 @@ class Client:
         """Make something. It is not made twice, so a lost answer is an error."""
         return self._ask("POST", path, Resource, what=what, body=body)
 
+    def start(
+        self, path: str, body: dict[str, Any] | None, kind: type[T], *, what: str
+    ) -> T | None:
+        """Start something, once; `None` where GitHub does not describe it."""
+        answer: type[T] = kind | None  # type: ignore[assignment]  # known at run time only
+        return self._ask("POST", path, answer, what=what, body=body)
+
     def change(self, path: str, body: dict[str, Any], *, what: str) -> Resource:
         """Change something to what it shall be; that may be done twice."""
         return self._ask("PATCH", path, Resource, what=what, body=body)

@@ -1,16 +1,21 @@
 """Workflow runs: find the run that measured a commit, and check that it is that run."""
 
 import re
+from collections.abc import Mapping
 
 import msgspec
 
 from ci_perf.errors import RefusedError
 from ci_perf.github.actions import MEASURED
 from ci_perf.github.answers import PullRequest, WorkflowRun
-from ci_perf.github.client import Client
+from ci_perf.github.client import Client, GithubError
 
 _COMPLETED = "completed"
 _SHA = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
+
+
+class _Started(msgspec.Struct):
+    html_url: str = ""
 
 
 class _Runs(msgspec.Struct):
@@ -87,6 +92,27 @@ def find_run_of_commit(client: Client, pull: PullRequest, *, workflow: str) -> W
     run = find_run(client, max(mine))
     check_run(run, workflow=workflow)
     return run
+
+
+def repeat(client: Client, run: WorkflowRun) -> None:
+    """Start another attempt of a run that has ended. Raises GithubError."""
+    client.start(f"/actions/runs/{run.id}/rerun", None, _Started, what=describe(run.id))
+
+
+def dispatch(client: Client, workflow: str, *, branch: str, inputs: Mapping[str, str]) -> str:
+    """Start a workflow file of a branch; return the address of its run. Raises GithubError.
+
+    Enterprise Server does not tell which run it is, and may refuse to be asked: "".
+    """
+    path = f"/actions/workflows/{workflow.rpartition('/')[2]}/dispatches"
+    body, what = {"ref": branch, "inputs": dict(inputs)}, f"start of {workflow}"
+    try:
+        run = client.start(path, body | {"return_run_details": True}, _Started, what=what)
+    except GithubError as error:
+        if error.status != 422:
+            raise
+        run = client.start(path, body, _Started, what=what)
+    return run.html_url if run else ""
 
 
 def describe(number: int) -> str:

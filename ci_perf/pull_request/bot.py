@@ -1,10 +1,10 @@
-"""The bot: answer a comment that accepts new baselines, by a commit or by the reason for none.
+"""The bot: accept new baselines, or start a run, as a comment orders, or say why not.
 
     /ci-perf accept SHA [WORKLOAD…] ["REASON"]
 
-on the first line; later lines are for people. SHA is the commit at the head, or at least its first
-12 digits: an author can make two commits with the same first digits, have one reviewed and push the
-other, and 7 digits are minutes of work.
+or an order of orders.py, on the first line; later lines are for people. SHA is the commit at the
+head, or at least its first 12 digits: an author can make two commits with the same first digits,
+have one reviewed and push the other, and 7 digits are minutes of work.
 
 The event says what was written. GitHub is asked again before anything is done: a comment can be
 edited, a pull request closed, a branch pushed to, a permission taken away. What is committed is
@@ -24,10 +24,10 @@ from ci_perf.baselines.accept import Acceptance, Action, Mode
 from ci_perf.errors import InvalidFileError, RefusedError, UsageError
 from ci_perf.gate import compare
 from ci_perf.github import commits, pulls, report_comment, runs
-from ci_perf.github.answers import Account, PullRequest, WorkflowRun
+from ci_perf.github.answers import Account, PullRequest, Repository, WorkflowRun
 from ci_perf.github.client import Client, GithubError
 from ci_perf.model.run import Run
-from ci_perf.pull_request import baseline_changes, fetch, trust
+from ci_perf.pull_request import baseline_changes, fetch, orders, trust
 from ci_perf.report import accept_help, tables, units
 from ci_perf.report.accept_help import AcceptHint
 from ci_perf.report.escape import Sentence
@@ -38,7 +38,7 @@ USAGE = '/ci-perf accept SHA [WORKLOAD…] ["REASON"]'
 # Phones type typographic quotes. The reason is shorter than a baseline's: who asked is added.
 _ORDER = re.compile(
     r"/ci-perf[ \t]+accept[ \t]+(?P<sha>[0-9a-f]{12,40})"
-    r"(?P<workloads>(?:[ \t]+[A-Za-z0-9_][A-Za-z0-9_.=+-]{0,199}){0,50})"
+    rf"(?P<workloads>(?:[ \t]+{orders.WORD}){{0,50}})"
     r'(?:[ \t]+["“](?P<reason>[^"“”]{1,400})["”])?[ \t]*'
 )
 _CALL = re.compile(r"/ci-perf(?![^ \t])")
@@ -52,9 +52,11 @@ class BotOptions:
     """What the workflow that runs the bot says: never the comment, nor the pull request.
 
     ``baselines`` is a folder of the repository; ``workloads`` is checked out, with its limits.
+    ``asked`` is the workflow that does what comments order, "" where they may only accept.
     """
 
     workflow: str
+    asked: str = ""
     artifacts: Sequence[str]
     baselines: Path
     workloads: Path
@@ -74,12 +76,13 @@ class _Comment(msgspec.Struct):
     html_url: str = ""
 
 
-class AcceptOrder(msgspec.Struct):
+class Order(msgspec.Struct):
     """The event of a comment."""
 
     action: str
     issue: _Issue
     comment: _Comment
+    repository: Repository = msgspec.field(default_factory=Repository)
 
     @property
     def login(self) -> str:
@@ -97,7 +100,7 @@ class _Permission(msgspec.Struct):
     permission: str
 
 
-def read_order(environment: Mapping[str, str], payload: str) -> AcceptOrder | None:
+def read_order(environment: Mapping[str, str], payload: str) -> Order | None:
     """Return what a person's new comment on a pull request orders; `None` where it is no order.
 
     Raises InvalidFileError where the payload is not of the named event.
@@ -105,7 +108,7 @@ def read_order(environment: Mapping[str, str], payload: str) -> AcceptOrder | No
     if environment.get("GITHUB_EVENT_NAME") != "issue_comment":
         return None
     try:
-        order = msgspec.json.decode(payload, type=AcceptOrder)
+        order = msgspec.json.decode(payload, type=Order)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise InvalidFileError(
             f"GITHUB_EVENT_PATH: expected the payload of an 'issue_comment' event, found: {error}"
@@ -114,22 +117,26 @@ def read_order(environment: Mapping[str, str], payload: str) -> AcceptOrder | No
     return order if is_new and order.login and _CALL.match(order.line) else None
 
 
-def answer(client: Client, order: AcceptOrder, options: BotOptions, *, notify: Notify) -> None:
+def answer(client: Client, order: Order, options: BotOptions, *, notify: Notify) -> None:
     """Do what a comment asks for, and answer it. Raises GithubError."""
     hint: AcceptHint | None = None
     page: list[Block]
     try:
-        asked = _check_order(client, order)
+        _check_author(client, order)
+        asked = _read_line(order.line, can_start=bool(options.asked))
         pull = pulls.get(client, order.issue.number)
         _check_pull(pull, asked["sha"])
-        run = runs.find_run_of_commit(client, pull, workflow=options.workflow)
-        hint = AcceptHint(
-            pull=pull.number,
-            run=run.id,
-            artifact=options.artifacts[0],
-            baselines=str(baseline_changes.find_in_repository(options.baselines)),
-        )
-        page = _accept(client, order, pull, run, asked, options, notify)
+        if "verb" in asked.groupdict():
+            page = [orders.start(client, pull, asked, login=order.login, by=_place(order, options))]
+        else:
+            run = runs.find_run_of_commit(client, pull, workflow=options.workflow)
+            hint = AcceptHint(
+                pull=pull.number,
+                run=run.id,
+                artifact=options.artifacts[0],
+                baselines=str(baseline_changes.find_in_repository(options.baselines)),
+            )
+            page = _accept(client, order, pull, run, asked, options, notify)
     except (RefusedError, UsageError, InvalidFileError) as refusal:
         notify(f"refused: {refusal}")
         page = [say("refused", login=order.login, reason=Sentence(refusal))]
@@ -141,8 +148,17 @@ def answer(client: Client, order: AcceptOrder, options: BotOptions, *, notify: N
     report_comment.create(client, order.issue.number, key, body)
 
 
-def _check_order(client: Client, order: AcceptOrder) -> re.Match[str]:
-    """Take an order apart that its author wrote so, and may give. Raises RefusedError, UsageError.
+def _place(order: Order, options: BotOptions) -> orders.Workflows:
+    return orders.Workflows(
+        measuring=options.workflow,
+        asked=options.asked,
+        branch=order.repository.default_branch,
+        page=order.comment.html_url.partition("/pull/")[0],
+    )
+
+
+def _check_author(client: Client, order: Order) -> None:
+    """Refuse an order that its author did not write so, or may not give. Raises RefusedError.
 
     Who edits a comment need not be its author.
     """
@@ -164,11 +180,18 @@ def _check_order(client: Client, order: AcceptOrder) -> re.Match[str]:
             f"{what}: expected write access to this repository, found {level[:40]!r}; somebody who "
             "may push must ask"
         )
-    asked = _ORDER.fullmatch(order.line)
+
+
+def _read_line(line: str, *, can_start: bool) -> re.Match[str]:
+    """Take the words of an order apart. Raises UsageError."""
+    if can_start and (start := orders.read(line)):
+        return start
+    asked = _ORDER.fullmatch(line)
     if asked is None or not (asked["reason"] or "-").isprintable():
+        usages = " or ".join((USAGE, *(orders.USAGES if can_start else ())))
         raise UsageError(
-            f"expected {USAGE} with 12 to 40 digits of the commit, in small letters, found "
-            f"{order.line[:80]!r}"
+            f"expected {usages} with 12 to 40 digits of the commit, in small letters, found "
+            f"{line[:80]!r}"
         )
     return asked
 
@@ -187,7 +210,7 @@ def _check_pull(pull: PullRequest, sha: str) -> None:
 
 def _accept(
     client: Client,
-    order: AcceptOrder,
+    order: Order,
     pull: PullRequest,
     run: WorkflowRun,
     asked: re.Match[str],

@@ -87,6 +87,7 @@ class Forms:
             "number": pull.number,
             "state": pull.state,
             "draft": pull.draft,
+            "user": self.user(pull.author),
             # The repository is null when the fork is gone.
             "head": self._end(pull.head_branch, pull.head_sha, pull.head_repository),
             "base": self._end(pull.base_branch, pull.base_sha, self._base().full_name),

@@ -108,6 +108,7 @@ class Run:
     head_branch: str
     head_repository: str | None
     name: str = "perf"
+    inputs: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -138,6 +139,8 @@ class State:
         self.comments: dict[int, Comment] = {}
         self.checks: dict[int, CheckRun] = {}
         self.runs: dict[int, Run] = {}
+        # Files on the default branch that `workflow_dispatch` can start.
+        self.workflows = {"asked.yml"}
         self.artifacts: dict[int, Artifact] = {}
         self.levels: dict[str, str] = {OWNER: "admin", BOT: "write"}
 

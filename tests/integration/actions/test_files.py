@@ -351,6 +351,33 @@ def test_workflows_use_inputs_that_exist():
         assert inputs.keys() <= load(ROOT / folder / "action.yml")["inputs"].keys(), folder
 
 
+def test_a_comment_starts_the_workflow_with_the_inputs_that_it_declares():
+    """Orders are answered by the job with a token, and done by the one without."""
+    asked = load(ROOT / "examples/workflows/asked.yml")
+    source = (ROOT / "ci_perf/pull_request/orders.py").read_text()
+    written = source.partition("inputs = {")[2].partition("}\n")[0]
+    sent = re.findall(r'^ +"(\w+)": ', written, re.MULTILINE)
+    answer, measure = asked["jobs"]["answer"], asked["jobs"]["measure"]
+
+    assert set(sent) == set(asked["on"]["workflow_dispatch"]["inputs"])
+    assert measure["steps"][0]["with"]["ref"] == "${{ inputs.sha }}"
+    assert answer["permissions"]["contents"] == "read"
+    assert "event_name == 'issue_comment'" in answer["if"]
+    assert measure["if"] == "github.event_name == 'workflow_dispatch'"
+
+
+STRANGERS = ("comment.body", ".title", "head.ref", "head_ref", "head.label", "head_branch", ".body")
+
+
+@pytest.mark.parametrize("path", [*ACTION_FILES, *WORKFLOWS], ids=str)
+def test_no_text_of_a_stranger_reaches_a_script_or_its_environment(path):
+    """It is compared in conditions alone; commands read the event from its file."""
+    for step in steps_of(path):
+        said = str([step.get("run"), step.get("env"), step.get("with")])
+
+        assert not [text for text in STRANGERS if text in said], step
+
+
 def test_no_push_starts_code_of_a_fork():
     """A push after the label is measured only after another label."""
     gated = load(ROOT / "examples/workflows/label-gated.yml")

@@ -70,6 +70,37 @@ def test_watching_is_in_the_place_of_a_check(recorded):
     assert called(job, "watch")[-1].startswith("--report=/")
 
 
+@pytest.mark.parametrize(
+    ("verb", "names", "words"),
+    [
+        ("run", "mlp cnn", ["mlp", "cnn"]),
+        ("run", "* $(touch pwned) `x` 'a b'", ["*", "$(touch", "pwned)", "`x`", "'a", "b'"]),
+        ("explain", "mlp", ["mlp"]),
+        ("bisect", "v1.4 mlp", ["v1.4", "HEAD", "mlp"]),
+    ],
+)
+def test_what_a_comment_orders_reaches_the_command_word_by_word(recorded, verb, names, words):
+    job = recorded(event_name="workflow_dispatch")
+
+    done = job.run_action(ROOT, verb=verb, names=names, against="b" * 40)
+
+    asked = called(job, "check" if verb == "run" else verb)
+    assert asked[-len(words) :] == words
+    assert asked[-len(words) - 1].startswith("--")
+    assert done.conclusion == "success"
+    assert job.summaries == ["# shown\n" if verb == "run" else "# slower\n"]
+    assert list(job.workspace.iterdir()) == []
+
+
+def test_a_name_that_is_an_option_is_refused(recorded):
+    job = recorded()
+
+    done = job.run_action(ROOT, names="mlp --force")
+
+    assert done.step("measure").code == 2
+    assert "expected names, found '--force'" in done.step("measure").log
+
+
 @pytest.mark.parametrize("code", [0, 1, 3, 130])
 def test_the_exit_code_of_ci_perf_is_that_of_the_step_and_the_report_is_shown(recorded, code):
     job = recorded(ends_with=code)
@@ -187,7 +218,7 @@ def test_the_numbers_of_another_run_are_fetched_by_its_id(recorded):
 def test_a_baseline_is_made_of_a_file_or_for_a_comment_and_its_history_is_drawn(recorded):
     for mode, command, words in (
         ("accept", "accept", ["--append", "--reason=Nightly", "--", "run.json"]),
-        ("comment", "accept-comment", ["--artifact=ci-perf"]),
+        ("comment", "answer-comment", ["--artifact=ci-perf"]),
         ("history", "history", ["--format=html", "--output=site"]),
     ):
         job = recorded(event_name="issue_comment" if mode == "comment" else "schedule")
@@ -238,11 +269,13 @@ def test_an_unknown_mode_ends_before_anything_is_done(recorded, mode):
     [
         (ROOT, ["check"], {"suite": "s", "against": "main", "traces": "true", "wait": "1m"}),
         (ROOT, ["check"], {"fail_on": "never", "runner": "docker", "container": "image=x"}),
+        (ROOT, ["explain"], {"verb": "explain", "names": "mlp", "against": "main"}),
+        (ROOT, ["bisect"], {"verb": "bisect", "names": "v1.4 mlp", "suite": "s"}),
         (COUNT, ["github", "count-checks"], {"key": "k"}),
         (REPORT, ["github", "publish"], {}),
         (REPORT, ["github", "rejudge"], {"run_id": "1", "suite": "s"}),
         (BASELINE, ["accept"], {"append": "true"}),
-        (BASELINE, ["github", "accept-comment"], {"mode": "comment"}),
+        (BASELINE, ["github", "answer-comment"], {"mode": "comment", "asked": "asked.yml"}),
         (BASELINE, ["history"], {"mode": "history"}),
     ],
 )

@@ -124,7 +124,7 @@ class SecondStage:
         """Let a person write a comment, and the bot read it."""
         comment = self.writes(body, **of)
         self.github.permissions = {**self.github.permissions, "contents": "write"}
-        return comment, self.types("github", "accept-comment", *words)
+        return comment, self.types("github", "answer-comment", *words)
 
     @property
     def body(self):

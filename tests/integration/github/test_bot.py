@@ -200,7 +200,7 @@ def test_a_comment_that_was_edited_since_is_refused(second, workload):
     edited = second.writes(ACCEPT)
     second.github.permissions = {**second.github.permissions, "contents": "write"}
     second.github.state.edit_comment(edited, ACCEPT.replace("mlp", workload))
-    second.types("github", "accept-comment")
+    second.types("github", "answer-comment")
 
     assert "expected an unedited comment" in answer(second)
     assert second.github.head("feature") == HEAD
@@ -283,7 +283,7 @@ def test_a_branch_that_moves_at_the_last_moment_is_left_alone(second):
     second.github.permissions = {**second.github.permissions, "contents": "write"}
     # The first request by GraphQL is the commit: everything has been checked by then.
     second.github.fail_next("POST", "graphql", faults.meanwhile(push))
-    second.types("github", "accept-comment")
+    second.types("github", "answer-comment")
 
     assert "has somebody pushed meanwhile?" in answer(second)
     assert second.github.commit("feature").files["code.py"] == b"x"

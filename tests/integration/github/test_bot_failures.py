@@ -34,14 +34,14 @@ def test_another_event_is_left_alone(second):
     second.measured(slower())
     second.stage.on_pull()
 
-    assert "nothing to do" in second.types("github", "accept-comment").err
+    assert "nothing to do" in second.types("github", "answer-comment").err
 
 
 def test_a_folder_that_no_commit_could_hold_is_refused(second):
     second.measured(slower())
     for folder in ("../elsewhere", "/etc", "."):
         second.writes(ACCEPT)
-        ended = second.types("github", "accept-comment", "--baselines", folder)
+        ended = second.types("github", "answer-comment", "--baselines", folder)
 
         assert ended.code == ExitCode.USAGE
     assert second.github.requests == []
@@ -57,7 +57,7 @@ def test_an_answer_that_is_lost_fails_the_job_and_makes_no_second_commit(second,
     comment, ended = second.bot(ACCEPT)
     made = second.github.head("feature")
     second.stage.happens("issue_comment", "created", run=902, comment_id=comment.id)
-    second.types("github", "accept-comment")
+    second.types("github", "answer-comment")
 
     assert ended.code == ExitCode.NO_ANSWER
     assert second.github.commit("feature").parents == (HEAD,)
@@ -78,7 +78,7 @@ def test_a_reply_that_is_lost_is_not_given_twice(second, fault):
 def test_a_token_that_may_not_write_commits_nothing_and_is_not_shown(second):
     second.measured(slower())
     second.writes(ACCEPT)
-    ended = second.types("github", "accept-comment")
+    ended = second.types("github", "answer-comment")
 
     assert "commit on feature: GitHub refused" in answer(second)
     assert second.github.head("feature") == HEAD

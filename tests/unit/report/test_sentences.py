@@ -33,7 +33,7 @@ FOREIGN = st.text(min_size=1) | st.sampled_from(["\0 0 \0", "`x`", "{{ reason }}
 def test_what_is_foreign_stays_as_it_is_between_our_words(login, reason):
     said = sentences.say("refused", login=login, reason=Sentence(reason))
 
-    assert said == ("Not accepted for ", login, ": ", reason, ".")
+    assert said == ("Not done for ", login, ": ", reason, ".")
     assert [type(part) for part in said] == [Words, str, Words, Sentence, Words]
 
 

@@ -4,10 +4,12 @@ from tests.fakes.github.operations import changes, checks, comments, repositorie
 
 # By the name that GitHub's description has for it.
 OPERATIONS = {
+    "actions/create-workflow-dispatch": changes.dispatch,
     "actions/download-artifact": changes.download,
     "actions/get-workflow-run": changes.get_run,
     "actions/list-workflow-run-artifacts": changes.artifacts,
     "actions/list-workflow-runs-for-repo": changes.runs,
+    "actions/re-run-workflow": changes.repeat,
     "checks/create": checks.create,
     "checks/list-for-ref": checks.listed,
     "checks/update": checks.update,

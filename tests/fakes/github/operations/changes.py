@@ -1,6 +1,7 @@
 """Pull requests, workflow runs and the artifacts of a run."""
 
 from tests.fakes.github.call import Answer, RefusedError
+from tests.fakes.github.state import Run
 
 
 def get_pull(call):
@@ -31,6 +32,42 @@ def runs(call):
     ]
     written = [call.forms.run(run) for run in call.page(found)]
     return Answer(200, {"total_count": len(found), "workflow_runs": written})
+
+
+def dispatch(call):
+    """GitHub takes at most 25 inputs, and says which run it is only where somebody asks."""
+    name = call.parts["workflow_id"]
+    if name not in call.state.workflows:
+        raise RefusedError(404, "Not Found")
+    branch = call.body["ref"]
+    if branch not in call.repository.branches:
+        raise RefusedError(422, f"No ref found for: {branch}")
+    run = Run(
+        id=call.state.next_id(),
+        event="workflow_dispatch",
+        path=f".github/workflows/{name}",
+        status="queued",
+        conclusion=None,
+        attempt=1,
+        head_sha=call.repository.branches[branch],
+        head_branch=branch,
+        head_repository=call.repository.full_name,
+        inputs=call.body.get("inputs", {}),
+    )
+    call.state.runs[run.id] = run
+    if not (call.forms.digests and call.body.get("return_run_details")):  # not on GHES
+        return Answer(204)
+    written = call.forms.run(run)
+    keys = {"workflow_run_id": run.id, "run_url": written["html_url"]}
+    return Answer(200, keys | {"html_url": written["html_url"]})
+
+
+def repeat(call):
+    run = _run(call)
+    if run.status != "completed":
+        raise RefusedError(403, "This workflow run is already running.")
+    run.attempt, run.status, run.conclusion = run.attempt + 1, "queued", None
+    return Answer(201, {})
 
 
 def artifacts(call):
