@@ -170,6 +170,7 @@ def plan(
         device=spec.device,
         canaries=spec.canaries,
         fail_on=spec.fail_on,
+        fresh=spec.fresh,
         setup=suite_file.setup,
         python_path=suite_file.python_path,
         container=suite_file.container,

@@ -114,7 +114,8 @@ class Program(Struct, frozen=True, kw_only=True):
     """The record of the launches of one workload: all files that they used.
 
     ``conditions`` is the digest of what is not in the repository: machine, software, image,
-    parameters and protocol. ``variables`` are the environment variables that were read, with the
+    parameters and protocol; ``settings`` that of the part which suite.toml says, empty in older
+    records. ``variables`` are the environment variables that were read, with the
     digest of their value; "" for one that was not set. ``paths`` are relative to the root, and lead
     through no link. "file" and "folder" only had to exist. "file BLOB" was read; "code BLOB" is a
     Python file that was imported, and not read in another way: comments in it do not count. Their
@@ -132,6 +133,7 @@ class Program(Struct, frozen=True, kw_only=True):
     workload: Name
     run: Text = ""
     conditions: DigestOrEmpty = ""
+    settings: DigestOrEmpty = ""
     variables: dict[Text, DigestOrEmpty] = {}
     paths: dict[RelativePath, PathState] = {}
     searches: dict[RelativePath, tuple[Text, ...]] = {}
@@ -184,10 +186,12 @@ class SameProgram(Struct, frozen=True, kw_only=True):
     """A workload that was not launched: all ``files`` that its program uses are the same.
 
     ``is_proven`` is false where a run says so, and the job that judges it cannot prove it.
+    ``believed`` is when a machine last measured it, where nothing has asked that machine now.
     """
 
     workload: Name
     is_proven: bool = True
+    believed: Text = ""
     parameters: dict[str, Scalar]
     files: Count
 

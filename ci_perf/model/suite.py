@@ -55,6 +55,9 @@ InputPattern = Annotated[
 SLOWEST_MONITOR_HZ = 0.1
 
 
+# "48h".
+Hours = Annotated[str, msgspec.Meta(pattern=r"^[1-9][0-9]{0,3}h(?!\n)$")]
+
 # The mildest loss that ends with exit code 1. A gain that is only predicted never does.
 FailOn = Literal["proven", "likely", "unanswered", "never"]
 
@@ -442,13 +445,15 @@ class SuiteSpec(Struct, frozen=True, kw_only=True):
     """A named suite.
 
     ``device`` is where it belongs. ``canaries`` says whether fixed programs watch the machine
-    meanwhile. ``fail_on`` is the mildest finding that fails a job.
+    meanwhile. ``fail_on`` is the mildest finding that fails a job. ``fresh`` is how long
+    `ci-perf screen` believes that a machine is still as its newest session was.
     """
 
     description: Text = ""
     device: SuiteDevice = "auto"
     canaries: bool = True
     fail_on: FailOn = "proven"
+    fresh: Hours = "48h"
     limits: dict[str, LimitEntry] = {}
     protocol: dict[str, Scalar] = {}
     workloads: tuple[Entry, ...] = ()
@@ -530,6 +535,7 @@ class Plan(Struct, frozen=True, kw_only=True):
     device: SuiteDevice
     canaries: bool
     fail_on: FailOn = "proven"
+    fresh: Hours = "48h"
     setup: Setup = Setup()
     python_path: tuple[Text, ...] = ()
     container: Container = Container()

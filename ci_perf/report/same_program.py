@@ -1,5 +1,7 @@
 """What a report says of workloads that were not launched or need not be, and why others were."""
 
+from collections.abc import Iterable
+
 from ci_perf.model.comparison import Code, Comparison, Uncompared
 from ci_perf.model.program import SameProgram, Touched, TouchedWorkloads
 from ci_perf.report import units
@@ -11,8 +13,12 @@ _MAX_TOUCHED = 20
 _CODES = {Code.SAME_PROGRAM, Code.UNPROVEN_PROGRAM}
 _WHY = (
     "every file that it imports, reads, lists or looks for is the same in both commits, but for "
-    "comments, and so are the software and the settings. The same program on the same data does "
-    "the same work, so there is no change to measure (`--all` measures it all the same)."
+    "comments, and so are {what}. The same program on the same data does the same work, so there "
+    "is no change to measure (`--all` measures it all the same)."
+)
+_NOT_ASKED = (
+    "Nothing was launched, and no machine was asked. Its driver, packages and variables are "
+    "believed to be as in its session of {time}."
 )
 
 
@@ -38,7 +44,19 @@ def render_notice(comparison: Comparison) -> Phrase:
     workloads = len({row.workload for row in comparison.rows})
     counted = f"{proven:,} of {units.render_count(workloads, 'workload')}"
     verb = "was" if proven == 1 else "were"
-    return (Words(f"ℹ️ Same program: {counted} {verb} not launched, because {_WHY}"),)  # noqa: RUF001  an icon, not an i
+    same = (row.same for row in comparison.rows if isinstance(row, Uncompared) and row.same)
+    asked = _find_believed(same)
+    why = _WHY.format(what="the settings" if asked else "the software and the settings")
+    return (
+        Words(f"ℹ️ Same program: {counted} {verb} not launched, because {why}"),  # noqa: RUF001  an icon, not an i
+        Words(f" {asked}" if asked else ""),
+    )
+
+
+def _find_believed(same: Iterable[SameProgram]) -> str:
+    """Say which session of a machine is believed, the oldest one; "" where machines were asked."""
+    times = [each.believed for each in same if each.believed]
+    return _NOT_ASKED.format(time=min(times)) if times else ""
 
 
 def render_notes(comparison: Comparison) -> list[Phrase]:
@@ -73,6 +91,8 @@ def build_touched_page(workloads: TouchedWorkloads) -> Page:
     )
     if not answers:
         return (title,)
+    if believed := _find_believed(workloads.same):
+        return (title, table, (Words(believed),))
     if all(answer.code != "not_recorded" for answer in workloads.touched):
         return (title, table)
     how_to_record: Phrase = (

@@ -196,15 +196,27 @@ def digest_conditions(
     name, its load, and the amount of its memory, which no two boots report alike. Raises OSError
     where the file of a shipped workload cannot be read.
     """
+    facts = {
+        "machine": environment.hard,
+        "software": environment.soft,
+        "image": environment.image,
+        **_list_settings(workload, plan, root),
+    }
+    return digest(msgspec.json.encode(facts, order="sorted"))
+
+
+def digest_settings(workload: PlannedWorkload, plan: Plan, root: Path) -> str:
+    """Return the digest of how a workload is launched, on whichever machine. Raises OSError."""
+    return digest(msgspec.json.encode(_list_settings(workload, plan, root), order="sorted"))
+
+
+def _list_settings(workload: PlannedWorkload, plan: Plan, root: Path) -> dict[str, object]:
     # The record holds what is in a file below the root, but not in one that ships with ci-perf.
     file, top = Path(os.path.realpath(workload.file)), os.path.realpath(root)
     is_ours = file.is_relative_to(top)
     protocol = msgspec.structs.asdict(workload.protocol)
-    facts = {
+    return {
         "behaviour": (_BEHAVIOUR, __version__),
-        "machine": environment.hard,
-        "software": environment.soft,
-        "image": environment.image,
         "file": str(file.relative_to(top)) if is_ours else blob(file.read_bytes()),
         "parameters": workload.parameters,
         "protocol": {name: value for name, value in protocol.items() if name not in OF_RUNS},
@@ -215,4 +227,3 @@ def digest_conditions(
         "python_path": plan.python_path,
         "setup": plan.setup.command,
     }
-    return digest(msgspec.json.encode(facts, order="sorted"))

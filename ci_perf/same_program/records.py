@@ -143,6 +143,7 @@ class Records:
         complete = msgspec.structs.replace(
             program,
             conditions=proof.digest_conditions(machine.environment, workload, self.plan, root),
+            settings=proof.digest_settings(workload, self.plan, root),
             inputs=inputs,
             obstacles=obstacles,
         )

@@ -24,7 +24,8 @@ _NATIVE = (
 )
 
 _MOST_ASKING = 12
-_ASKING = tuple(f":(top,icase,glob)**/{name}" for name in dependencies.NAMES)
+# The paths of files that may ask for other packages, as git takes them.
+ASKING = tuple(f":(top,icase,glob)**/{name}" for name in dependencies.NAMES)
 
 
 def folders(root: Path) -> tuple[str, ...]:
@@ -77,7 +78,7 @@ def list_dependencies(start: Start) -> tuple[str, ...]:
 
 
 def _list_files(start: Start, *command: str) -> list[str]:
-    said = git.read(start.top, *command, "--", *_ASKING, timeout_s=_ANSWER_S)
+    said = git.read(start.top, *command, "--", *ASKING, timeout_s=_ANSWER_S)
     return [os.fsdecode(name) for name in said.split(b"\0") if name]
 
 

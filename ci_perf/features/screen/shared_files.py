@@ -1,0 +1,93 @@
+"""What of a repository any workload may depend on, although no record names it."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from ci_perf.errors import CiPerfError
+from ci_perf.gate import commit_suite
+from ci_perf.gate.commit_suite import RepositoryFolders
+from ci_perf.model.suite import Plan
+from ci_perf.program.trees import matches_pattern
+from ci_perf.system import git
+from ci_perf.worktree import sources
+from ci_perf.worktree.merge_base import Start
+
+# Of a large tree on a slow disk.
+_ANSWER_S = 300.0
+_SUBMODULE = "160000"
+# They say what git checks out, or what a step of a workflow does.
+_NAMES = (".gitattributes", ".gitmodules", ".lfsconfig", "action.yml", "action.yaml")
+# What no program builds or runs.
+_DOCUMENTS = ("*.md", "*.rst", ".gitignore", "LICENSE*")
+# Git compares the line of a pointer that names the content.
+_LFS_CONTENT = "-G^oid sha256:[0-9a-f]{64}$"
+
+
+@dataclass(frozen=True, slots=True)
+class WorkflowText:
+    """The whole text of what says how a commit is built and measured."""
+
+    text: str
+
+    def name(self, word: str) -> bool:
+        """Whether a word, such as a variable, occurs anywhere in it."""
+        return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", self.text) is not None
+
+
+def read_workflows(start: Start) -> WorkflowText:
+    """Read workflows and all other files that say what is installed. Raises CiPerfError."""
+    how = ("-h", "-I", "-F", "-e", "", "HEAD", "--", *sources.ASKING)
+    answer = git.run(start.top, "grep", *how, timeout_s=_ANSWER_S)
+    if answer.code > 1:
+        raise CiPerfError("`git grep` failed; see its output", output=answer.err)
+    return WorkflowText(answer.out)
+
+
+def find_difference(
+    start: Start, plan: Plan, folders: RepositoryFolders, workflows: WorkflowText
+) -> str:
+    """Say which file differs that any workload may depend on; "" where none does.
+
+    The checkout is the head, without changes of its own. Raises CiPerfError.
+    """
+    return next(_find_differences(start, plan, folders, workflows), "")
+
+
+def _find_differences(
+    start: Start, plan: Plan, folders: RepositoryFolders, workflows: WorkflowText
+) -> Iterator[str]:
+    changed = _list_changed(start)
+    yield from (f"the submodule {path} differs" for path in changed if _SUBMODULE in changed[path])
+    suite = folders.of_suite(plan.suite)
+    baselines = commit_suite.path_below(folders.root, folders.baselines)
+    rules = [each for each in (suite and suite / "suite.toml", baselines) if each is not None]
+    for path in map(PurePosixPath, changed):
+        if any(path.is_relative_to(start.inside / each) for each in rules):
+            yield f"{path} differs, by which is judged"
+    for file in (*sources.list_dependencies(start), *filter(None, [sources.native(start)])):
+        yield f"{file} differs, which may change what is installed or compiled"
+    for path in map(PurePosixPath, changed):
+        if path.name in _NAMES:
+            yield f"{path} differs, which may change what is checked out or run"
+        elif any(matches_pattern(path.name, document) for document in _DOCUMENTS):
+            continue
+        elif plan.setup.command:
+            yield f"{path} differs, and `setup` may read it"
+        elif workflows.name(path.name):
+            yield f"{path} differs, and a workflow names it"
+    if of_lfs := _ask(start, "--name-only", _LFS_CONTENT).partition("\0")[0]:
+        yield f"{of_lfs} differs, whose content is in Git LFS"
+
+
+def _list_changed(start: Start) -> dict[str, str]:
+    """Return the paths in which both commits differ, each with its modes."""
+    parts = _ask(start, "--raw").split("\0")[:-1]
+    return dict(zip(parts[1::2], parts[::2], strict=True))
+
+
+def _ask(start: Start, *how: str) -> str:
+    every = ("-r", "-z", "--no-renames", "--ignore-submodules=none", *how)
+    said = git.read(start.top, "diff-tree", *every, start.commit, "HEAD", timeout_s=_ANSWER_S)
+    return said.decode(errors="replace")
