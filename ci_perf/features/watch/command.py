@@ -60,7 +60,9 @@ def watch_command(
     states = [each.state for each in watched.culprits] + [each.state for each in watched.creeps]
     if "open" in states:
         return ExitCode.REGRESSED
-    is_open = not watched.complete or any(
-        each.answer == "searching" or each.left for each in watched.suspicions
+    is_open = (
+        not watched.complete
+        or watched.no_answer
+        or any(each.answer == "searching" or each.left for each in watched.suspicions)
     )
     return ExitCode.NO_ANSWER if is_open else ExitCode.OK

@@ -155,15 +155,15 @@ class Night:
 
     def _check_culprit(self, culprit: Culprit) -> Culprit:
         """Return a culprit with the answer of tonight; without one, nothing changes its state."""
+        if self.line.position(culprit.parent) is None:
+            why = "its parent is no longer in the history of the branch: was that rewritten?"
+            return msgspec.structs.replace(culprit, reason=why)
         accepted = self.find_accepted(culprit)
         if accepted is not None and (accepted[1] or self.today) >= self.today:
             reason, until = accepted
             return msgspec.structs.replace(
                 culprit, state="accepted", until=until, reason=reason, checked=self.today
             )
-        if self.line.position(culprit.parent) is None:
-            why = "its parent is no longer in the history of the branch: was that rewritten?"
-            return msgspec.structs.replace(culprit, reason=why)
         answer = self.launches.pairs(
             self.line.head, culprit.parent, sorted({row.workload for row in culprit.rows})
         )
@@ -187,6 +187,10 @@ class Night:
     def _check_creeps(self) -> None:
         for key, creep in list(self.creeps.items()):
             if self.line.position(creep.since.commit) is None:
+                self.no_answer[key[0]] = (
+                    f"{creep.since.commit[:_SHOWN]}, where its creep began, is no longer in the "
+                    "history of the branch"
+                )
                 continue
             answer = self.launches.pairs(self.line.head, creep.since.commit, [key[0]])
             said = answer.says(*key)
@@ -368,7 +372,9 @@ class Night:
 
     def _add_culprit(self, commit: str, loss: Loss, answer: PairsAnswer) -> None:
         told, parent = self.line.describe(commit), self.line.parent(commit)
-        window = self.suspicions.get(loss.key, loss)
+        window: Suspicion | Loss = self.suspicions.get(loss.key, loss)
+        if window.good not in self.line.places or window.bad not in self.line.places:
+            window = loss
         before = self.culprits.get(commit)
         rows = {(row.workload, row.metric): row for row in (before.rows if before else ())}
         rows |= {(each.workload, each.metric): _row_of(each) for each in answer.losses}

@@ -53,11 +53,12 @@ def _describe_culprit(culprit: Culprit) -> list[Block]:
     name = f"{culprit.commit[:_ID]} {culprit.subject}".strip()
     parts: list[Block] = [
         fill(
-            f"{{name}}, by {{author}}: {culprit.state}{{why}}; {{command}}",
+            f"{{name}}, by {{author}}: {culprit.state}{{why}}; `ci-perf bisect "
+            f"{culprit.parent[:_ID]} {culprit.commit[:_ID]}` {{workload}}",
             name=(name,),
             author=(culprit.author.name,),
-            why=(Sentence(f", {culprit.reason}"),) if culprit.reason else (),
-            command=(culprit.command,),
+            why=(Words(", "), Sentence(culprit.reason)) if culprit.reason else (),
+            workload=(culprit.rows[0].workload,),
         )
     ]
     for row in culprit.rows:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ci_perf.judging import metric_values
 from ci_perf.judging.policy import KIND_OF, relative_size
-from ci_perf.model.baseline import Baseline, RecordedSession
+from ci_perf.model.baseline import MAX_SESSIONS, Baseline, RecordedSession
 from ci_perf.model.comparison import Change, Comparison, Verdict
 from ci_perf.model.metrics import Better, Metric
 from ci_perf.model.suite import Limit, Limits, find_limit
@@ -102,3 +102,19 @@ def find_better(values: Sequence[float], least: float) -> list[int]:
     newest = better[-1]
     earlier = [at for at in better if at <= newest - _APART]
     return list(dict.fromkeys([newest, *earlier[-1:], 0]))
+
+
+def is_accepted(before: Baseline | None, after: Baseline, metric: str) -> bool:
+    """Whether somebody has accepted a change of a metric between two states of its baseline.
+
+    That is another epoch, or a file that began again; a full one has only lost old sessions.
+    """
+    epoch = metric_values.current_epoch(after.sessions, metric)
+    if before is None:
+        return epoch > 0
+    known = {each.run for each in before.sessions}
+    begins_again = known.isdisjoint(each.run for each in after.sessions)
+    is_full = len(after.sessions) == MAX_SESSIONS
+    return epoch > metric_values.current_epoch(before.sessions, metric) or (
+        begins_again and not is_full
+    )

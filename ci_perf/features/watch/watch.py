@@ -12,12 +12,12 @@ import msgspec
 
 from ci_perf import hooks
 from ci_perf.api_types import Notify
-from ci_perf.baselines import layout, summaries
+from ci_perf.baselines import layout
 from ci_perf.errors import OF_MACHINE, CiPerfError, InvalidFileError
 from ci_perf.features.watch.branch_line import BranchLine, read_line
 from ci_perf.features.watch.night import BudgetSpentError, Key, Night, NightLaunches, Searched
 from ci_perf.features.watch.sessions import PairsAnswer, WatchSessions
-from ci_perf.features.watch.suspects import Suspect, find_suspects
+from ci_perf.features.watch.suspects import Suspect, find_suspects, is_accepted
 from ci_perf.gate import arguments, commit_suite, compare, measure
 from ci_perf.gate.options import MeasureOptions
 from ci_perf.judging import summarise
@@ -152,13 +152,16 @@ def list_suspects(
         path = layout.path(options.baselines, machine, options.suite, baseline.workload)
         return find_first_with(session.run, path)
 
+    plan = measure.plan(options, has_tests=True)
     history = layout.read_all(options.baselines, machine, options.suite)
+    # Commits are launched without the tests that they may collect.
+    names = {each.id for each in plan.workloads}
     return list(
         find_suspects(
-            [each for each in history if is_same(each.machine, machine)],
+            [each for each in history if is_same(each.machine, machine) and each.workload in names],
             summarise.run(run, label=""),
             comparison,
-            measure.plan(options, has_tests=True).limits,
+            plan.limits,
             locate,
         )
     )
@@ -182,15 +185,19 @@ def _find_accepted(
 
     def find_accepted(culprit: Culprit) -> tuple[str, str | None] | None:
         tree = commit_suite.tree_of(options.root, culprit.parent)
+        newest, days = None, []
         with commit_suite.baselines_of_tree(tree, options, options.suite) as before:
-            if not before.is_dir():
-                return None
-            since = summaries.find_accepted_since(options.baselines, before, machine, options.suite)
-        if any(row.metric not in since.get(row.workload, ()) for row in culprit.rows):
-            return None
-        name = culprit.rows[0].workload
-        file = layout.path(options.baselines, machine, options.suite, name)
-        return layout.read(file).sessions[-1].reason, None
+            for row in culprit.rows:
+                old, new = (
+                    layout.read(file) if file.is_file() else None
+                    for root in (before, options.baselines)
+                    for file in [layout.path(root, machine, options.suite, row.workload)]
+                )
+                if new is None or not is_accepted(old, new, row.metric):
+                    return None
+                newest = new.sessions[-1]
+                days.append(newest.until.get(row.metric))
+        return newest.reason if newest else "", min(filter(None, days), default=None)
 
     return find_accepted
 

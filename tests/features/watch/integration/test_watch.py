@@ -88,3 +88,30 @@ def test_a_slower_machine_has_no_culprit(project, machine):
         ("doze", "machine"),
     }
     assert "the machine changed" in done.out
+
+
+def test_a_night_without_time_goes_on_and_an_accepted_loss_is_closed(project):
+    repository = repositories.Repository(project.root)
+
+    done, spent = watch(project, "--budget", "0.1s")
+
+    assert done.code == 3, done.err
+    assert (spent.culprits, spent.complete) == ((), False)
+
+    done, named = watch(project)
+
+    assert [each.commit for each in named.culprits] == [
+        repository.ask("rev-parse", f"c{SLOWER}")
+    ], done.err
+
+    project.run("run", "--wait", "0s", "-o", "../slow.json")
+    until = ("--until", "2999-12-31")
+    done = project.run("accept", "../slow.json", "--reason", "A better loss", *until)
+    assert done.code == 0, done.err
+    repository.commit()
+    done, accepted = watch(project)
+
+    assert done.code == 0, done.err
+    assert [(each.state, each.reason, each.until) for each in accepted.culprits] == [
+        ("accepted", "A better loss", "2999-12-31")
+    ]

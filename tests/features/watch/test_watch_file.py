@@ -1,0 +1,90 @@
+"""The file that a watch goes on with: of this repository and suite alone."""
+
+from pathlib import Path
+
+import pytest
+
+from ci_perf.errors import InvalidFileError, UsageError
+from ci_perf.features.watch import watch
+from ci_perf.features.watch.branch_line import read_line
+from ci_perf.features.watch.report import build_page
+from ci_perf.report import tables
+from ci_perf.system import files
+from tests import repositories
+from tests.reviewed import assert_all_reviewed
+from tests.watches import a_creep, a_culprit, a_row, a_sha, a_watch
+
+pytestmark = pytest.mark.usefixtures("lone_git")
+
+GOLDEN = Path(__file__).parent / "golden/watches.md"
+SHAPES = {
+    "a commit is open": a_watch(),
+    "closed, and nothing is left": a_watch(
+        culprits=(
+            a_culprit(7, state="repaired", reason="pairs of a and b agree", cause=None),
+            a_culprit(9, "a", "b", state="accepted", reason="a better | loss"),
+            a_culprit(10, rows=(a_row(metric="graph_breaks", change=None, low=None, high=None),)),
+        ),
+        creeps=(a_creep(state="repaired"),),
+        suspicions=(),
+        no_answer=(),
+        complete=False,
+        notes=("uncommitted changes are in the session of HEAD, and not in pairs",),
+    ),
+}
+
+
+def test_the_page_reads_as_reviewed():
+    assert_all_reviewed(
+        {name: tables.markdown(build_page(shape)) for name, shape in SHAPES.items()}, GOLDEN
+    )
+
+
+@pytest.fixture
+def line(tmp_path, monkeypatch):
+    monkeypatch.delenv("GITHUB_REPOSITORY", raising=False)
+    made = repositories.init(tmp_path / "project")
+    for number in range(3):
+        made.commit(code_py=f"{number}")
+    made.ask("remote", "add", "origin", "https://github.com/org/project.git")
+    return read_line(made.root)
+
+
+def test_a_branch_says_whose_it_is_and_who_wrote_a_commit(line):
+    assert line.repository.name == "org/project"
+    assert line.repository.root == line.commits[0]
+    assert line.parent(line.head) == line.commits[1]
+    told = line.describe(line.head)
+    assert (told.author.name, told.author.email) == ("a", "a@example.org")
+    assert told.subject == "more"
+    assert line.find_first_with("2", line.top / "code.py") == line.head
+    assert line.find_first_with("nowhere", line.top / "code.py") is None
+
+
+@pytest.mark.parametrize(
+    ("other", "suite", "says"),
+    [
+        ({}, "smoke", "this repository, whose first commit is"),
+        ({"suite": "gpu"}, "smoke", "the suite smoke, found gpu"),
+    ],
+    ids=["repository", "suite"],
+)
+def test_a_file_of_something_else_is_refused(line, tmp_path, other, suite, says):
+    file = tmp_path / "watch.json"
+    own = {"repository": line.repository} if other else {}
+    files.write(file, a_watch(**own, **other))
+
+    with pytest.raises(InvalidFileError, match=says):
+        watch.read_before(file, line, suite)
+    assert watch.read_before(tmp_path / "none.json", line, suite) is None
+
+
+def test_a_shallow_clone_is_refused(line, tmp_path):
+    clone = repositories.Repository(line.top).clone(tmp_path / "clone", "--depth=1")
+
+    with pytest.raises(UsageError, match="fetch --unshallow"):
+        read_line(clone.root)
+
+
+def test_a_lost_commit_is_not_on_the_line(line):
+    assert line.position(a_sha(1)) is None
