@@ -15,7 +15,10 @@ from tests.actions import node
 
 ROOT = Path(__file__).parents[3]
 ACTION = ROOT / "action.yml"
-ACTION_FILES = [ACTION, *(ROOT / n / "action.yml" for n in ("report", "baseline", "count-checks"))]
+ACTION_FILES = [
+    ACTION,
+    *(ROOT / n / "action.yml" for n in ("report", "baseline", "count-checks", "screen")),
+]
 INSTALL = ROOT / "action/install.sh"
 EXAMPLES = sorted((ROOT / "examples/workflows").glob("*.yml"))
 OURS = ROOT / ".github/workflows"

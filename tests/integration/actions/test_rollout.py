@@ -20,7 +20,7 @@ from ci_perf.system import files
 from tests import repositories
 from tests.actions.runner import SHELLS
 from tests.comparisons import a_change, a_comparison
-from tests.integration.actions.test_workflows import FORK, SAME, a_pull, workflow
+from tests.integration.actions.test_workflows import FORK, SAME, a_pull, ended, workflow
 from tests.integration.github.stage import fine, worse
 
 ROOT = Path(__file__).parents[3]
@@ -103,7 +103,10 @@ def test_only_the_label_measures_and_each_time_that_it_is_added(expressions):
     measure = workflow("check")["jobs"]["measure"]["if"]
 
     for label, starts in (("perf", True), ("bug", False)):
-        contexts = a_job_of(a_pull(SAME, action="labeled", label={"name": label}))
+        contexts = a_job_of(
+            a_pull(SAME, action="labeled", label={"name": label}),
+            needs=ended("skipped", job="screen"),
+        )
         assert expressions.holds(job["if"], contexts, "success") is starts
         assert expressions.holds(measure, contexts, "success")
     assert perf["on"] == {"pull_request": {"types": ["labeled"]}}

@@ -48,22 +48,23 @@ def ended(result, verdict="", job="measure"):
 
 
 PLANNED, UNPLANNED = ended("success", job="plan"), ended("skipped", job="plan")
+UNSCREENED = ended("skipped", job="screen")
 # The job of a workflow, what has happened, how its jobs stand, and whether it starts.
 CONDITIONS = {
     "only branches of this repository are measured without being asked": [
-        ("check", "measure", a_pull(SAME), {}, "success", True),
-        ("check", "measure", a_pull(FORK), {}, "success", False),
-        ("check", "measure", a_pull(None), {}, "success", False),
+        ("check", "measure", a_pull(SAME), UNSCREENED, "success", True),
+        ("check", "measure", a_pull(FORK), UNSCREENED, "success", False),
+        ("check", "measure", a_pull(None), UNSCREENED, "success", False),
         ("matrix", "plan", a_pull(SAME), {}, "success", True),
         ("matrix", "plan", a_pull(FORK), {}, "success", False),
         ("matrix", "plan", a_pull(None), {}, "success", False),
     ],
     "a measurement that ended is reported whatever it found": [
-        ("check", "report", {}, ended("success"), "success", True),
-        ("check", "report", {}, ended("failure"), "failure", True),
-        ("check", "report", {}, ended("skipped"), "success", False),
-        ("check", "report", {}, ended("cancelled"), "failure", False),
-        ("check", "report", {}, ended("failure"), "cancelled", False),
+        ("check", "report", {}, UNSCREENED | ended("success"), "success", True),
+        ("check", "report", {}, UNSCREENED | ended("failure"), "failure", True),
+        ("check", "report", {}, UNSCREENED | ended("skipped"), "success", False),
+        ("check", "report", {}, UNSCREENED | ended("cancelled"), "failure", False),
+        ("check", "report", {}, UNSCREENED | ended("failure"), "cancelled", False),
     ],
     "a fork is measured for the label alone": [
         ("label-gated", "measure", a_label("perf", FORK), {}, "success", True),
@@ -131,9 +132,10 @@ def test_a_new_base_branch_is_measured_and_a_new_title_cannot_pass_for_a_measure
     job = workflow("check")["jobs"]["measure"]
     types = workflow("perf")["on"]["pull_request"]["types"]
     github = {"repository": SAME, "event_name": "pull_request", "event": a_pull(SAME, **event)}
+    contexts = {"github": github, "needs": UNSCREENED}
 
     assert set(types) == {"opened", "synchronize", "reopened", "edited"}
-    assert expressions.holds(job["if"], {"github": github}, "success") is measured
+    assert expressions.holds(job["if"], contexts, "success") is measured
     assert expressions.filled(job["name"], {"github": github}) == name
 
 
@@ -144,7 +146,7 @@ def test_a_merge_queue_is_measured_each_group_for_itself(expressions):
         group = {"head_sha": sha, "base_sha": "b"}
         event = {"action": "checks_requested", "merge_group": group}
         github = {"repository": SAME, "event_name": "merge_group", "event": event}
-        contexts = {"github": github, "inputs": {"artifact": "ci-perf"}}
+        contexts = {"github": github, "inputs": {"artifact": "ci-perf"}, "needs": UNSCREENED}
         assert expressions.holds(jobs["measure"]["if"], contexts, "success")
         assert not expressions.holds(jobs["count-checks"]["if"], contexts, "success")
         return expressions.filled(text, contexts)
@@ -154,7 +156,7 @@ def test_a_merge_queue_is_measured_each_group_for_itself(expressions):
     assert "merge_group" in workflow("perf")["on"]
     assert fill(measure["name"], "a") == "measure"
     assert fill(measure["steps"][0]["with"]["ref"], "a") == "a"
-    for job in (measure, jobs["report"]):
+    for job in (measure, jobs["report"], jobs["screen"]):
         groups = {fill(job["concurrency"]["group"], sha) for sha in "abc"}
         assert len(groups) == 3
 
