@@ -92,9 +92,9 @@ def _page_as_markdown(page: Page) -> str:
 
 
 def _page_for_terminal(page: Page) -> str:
-    from ci_perf.report import tables
+    from ci_perf.report import terminal_page
 
-    return tables.terminal(page, width=console.width(), color=console.in_color())
+    return terminal_page.render(page, width=console.width(), color=console.in_color())
 
 
 # What --format may name, and how each is written.

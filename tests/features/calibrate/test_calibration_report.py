@@ -3,7 +3,7 @@
 import pytest
 
 from ci_perf.features.calibrate import calibration_report
-from ci_perf.report import tables
+from ci_perf.report import tables, terminal_page
 from tests.calibrations import a_calibration, a_workload
 from tests.unit.report.rendered import Page
 
@@ -12,7 +12,7 @@ TWO_MODES = {"matmul": a_workload(two_modes=True), "bert_base": a_workload()}
 
 def read(result):
     """Return what a person reads in a terminal, on one line."""
-    shown = tables.terminal(calibration_report.page(result), width=200, color=False)
+    shown = terminal_page.render(calibration_report.page(result), width=200, color=False)
     return " ".join(shown.split())
 
 

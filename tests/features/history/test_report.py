@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from ci_perf.features.history import level_changes, report
-from ci_perf.report import tables
+from ci_perf.report import terminal_page
 from ci_perf.report.units import MINUS
 from tests.features.history.branch_histories import (
     a_branch_history,
@@ -21,7 +21,7 @@ GOLDEN = Path(__file__).parent / "golden/terminal.txt"
 
 
 def terminal(history, width=160):
-    return tables.terminal(report.page(history), width=width, color=False)
+    return terminal_page.render(report.page(history), width=width, color=False)
 
 
 def moves(cause):

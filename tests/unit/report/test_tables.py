@@ -1,6 +1,6 @@
 import pytest
 
-from ci_perf.report import tables
+from ci_perf.report import tables, terminal_page
 from ci_perf.report.escape import Words
 from ci_perf.report.tables import Table
 from tests.unit.report.rendered import Page
@@ -18,7 +18,7 @@ def a_page(name="matmul.size=256"):
 
 
 def terminal(page, width=100, *, color=False):
-    return tables.terminal(page, width=width, color=color)
+    return terminal_page.render(page, width=width, color=color)
 
 
 def test_a_table_in_markdown_is_a_table():
