@@ -133,3 +133,13 @@ def test_a_fingerprint_for_which_there_was_no_time_is_no_other_fingerprint():
 
     assert judge(before, after) is None
     assert judge(after, before) is None
+
+
+def test_a_number_at_the_tolerance_is_the_same_and_the_first_beyond_it_is_named():
+    limit = Limit(relative=0.25)
+
+    same = judge(a_subject(losses=(4.0, 4.0)), a_subject(losses=(4.0, 3.0)), limit)
+    other = judge(a_subject(losses=(4.0, 4.0, 4.0)), a_subject(losses=(3.0, 2.5, 1.0)), limit)
+
+    assert (same.code, same.difference) == ("within_limit", 0.25)
+    assert (other.code, other.place) == ("beyond_limit", 1)

@@ -75,6 +75,15 @@ def test_only_what_the_base_has_and_could_fail_has_to_be_compared(head, more, ex
     assert said(head, **more) == expected
 
 
+@pytest.mark.parametrize(("tokens", "code"), [(0.0, "new"), (7.0, "too_few_pairs")])
+def test_a_count_that_is_zero_could_fail_nothing(tokens, code):
+    limits = Limits(default=NO_GATE.default | {"count.tokens": Limit()})
+
+    codes, _ = said(in_pairs(head={"count.tokens": tokens}), limits=limits)
+
+    assert codes == {"": code}
+
+
 @pytest.mark.parametrize("is_in_base", [True, False])
 def test_only_what_the_base_has_can_fail_there(is_in_base):
     head = in_pairs(head={}, trouble="boom", expected=("w",) if is_in_base else ())

@@ -170,6 +170,10 @@ def test_limits_of_tests_are_compared_once():
     ]
 
 
+def test_limits_of_the_first_tests_change_no_gate():
+    assert find(a_plan(limit=0.05), with_tables(BENCH, plan=a_plan(limit=9.0))) == ()
+
+
 def test_other_inputs_are_named():
     head = a_plan(a_planned("w1", inputs=("data/*.json",)), "w2", limit=0.05)
 

@@ -1,10 +1,12 @@
 """Memory that new processes hold only warns; more than they explain fails the job."""
 
+import msgspec
 import pytest
 
+from ci_perf.judging import compare, summarise
 from ci_perf.model.comparison import Severity, severity_of
 from ci_perf.model.process import Memory
-from tests.histories import a_pair, in_turns, judged
+from tests.histories import a_pair, in_turns, judged, no_history
 from tests.runs import MIB, a_measured, a_run
 
 BASE = (300, 0, 0)
@@ -83,3 +85,21 @@ def test_of_a_command_its_largest_process_counts():
 
     assert judged((), a_head(base, head)).exit_code == 0
     assert judged((), a_head(base, (30, 1050, 2, 500))).exit_code == 1
+
+
+@pytest.mark.parametrize("side", [0, 1], ids=["base", "head"])
+def test_a_pair_of_which_a_side_lacks_the_memory_explains_nothing(side):
+    run = a_head(BASE, (300, 60, 2))
+    head = summarise.run(run, label="run.json")
+    (subject,) = head.subjects
+    first, *others = subject.paired.pairs
+    lacking = [dict(numbers) for numbers in first]
+    del lacking[side]["host_rss_peak_bytes"]
+    paired = msgspec.structs.replace(subject.paired, pairs=(tuple(lacking), *others))
+    subject = msgspec.structs.replace(subject, paired=paired)
+
+    row = row_of_memory(
+        compare.compare(no_history(run), msgspec.structs.replace(head, subjects=(subject,)))
+    )
+
+    assert (row.code, row.pairs) == ("new_processes", 5)

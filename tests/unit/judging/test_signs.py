@@ -273,7 +273,7 @@ def test_where_pairs_decide_nothing_a_history_that_is_far_away_is_named(head, ra
 
 def test_a_history_counts_for_nothing_where_the_machine_has_moved():
     moved = in_turns(
-        a_head(SLOWER, canaries=some_canaries(before=1.2e-3)), pairs(1.0, count=7, spread=0.05)
+        a_head(SLOWER, canaries=some_canaries(before=1.2e-3)), pairs(1.0, count=7, spread=0.15)
     )
     history = [a_head(canaries=some_canaries()) for _ in range(4)]
 
