@@ -92,6 +92,7 @@ def test_a_pair_of_which_a_side_lacks_the_memory_explains_nothing(side):
     run = a_head(BASE, (300, 60, 2))
     head = summarise.run(run, label="run.json")
     (subject,) = head.subjects
+    assert subject.paired
     first, *others = subject.paired.pairs
     lacking = [dict(numbers) for numbers in first]
     del lacking[side]["host_rss_peak_bytes"]
