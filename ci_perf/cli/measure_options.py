@@ -65,6 +65,7 @@ CHECKING = (
     "processes",
     "threads",
     "against",
+    "base_python",
     "budget_s",
     "add",
     "checks_before",

@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import shlex
+import sys
 from collections.abc import Callable, Container, Iterator
 from pathlib import Path
 
@@ -14,14 +15,16 @@ from ci_perf.api_types import Notify
 from ci_perf.errors import OF_MACHINE, CiPerfError, UsageError
 from ci_perf.gate import commit_suite, runners
 from ci_perf.gate.options import MeasureOptions
-from ci_perf.launch import local, side_paths
+from ci_perf.launch import local, side_paths, side_python
 from ci_perf.launch.run_task import Launcher
+from ci_perf.launch.side_python import SidePython
 from ci_perf.model.base import MAX_ERROR_CHARS, Side
+from ci_perf.model.run import OtherEnvironment
 from ci_perf.model.suite import Plan
 from ci_perf.model.task import MachineDescription
 from ci_perf.program.tree_sources import FolderTree
 from ci_perf.session import Lab, Listener
-from ci_perf.system import signals
+from ci_perf.system import scratch, signals
 from ci_perf.system.signals import Interrupts
 from ci_perf.worktree import Checkout, run_setup
 
@@ -42,9 +45,15 @@ def open(  # noqa: A001  read as `lab.open`
     with contextlib.ExitStack() as stack:
         interrupts, base = interrupts or stack.enter_context(signals.note_signals()), None
         if options.against is not None:
-            has_setup = bool(plan.setup.command)
-            checkout = worktree.base_of(Path(plan.root), options.against, has_setup=has_setup)
+            python, *notes = _open_python(plan, options, stack)
+            checkout = worktree.base_of(
+                Path(plan.root),
+                options.against,
+                has_setup=bool(plan.setup.command),
+                may_be_head=python is not None,
+            )
             base = with_plan(stack.enter_context(checkout), plan, options)
+            base = dataclasses.replace(base, python=python, notes=(*notes, *base.notes))
         opened = open_with_base(base, plan, options, interrupts, notify, listener)
         yield stack.enter_context(opened)
 
@@ -70,6 +79,8 @@ def open_with_base(
         listener.began()
         try:
             machine = _describe(plan, launcher, options, interrupts)
+            if base and base.python:
+                base = _with_environment(base, plan, machine, options, interrupts)
             yield Lab(
                 root=plan.root,
                 python_path=plan.python_path,
@@ -107,7 +118,7 @@ def _launcher(
     where, files = options.runner, options.workloads
     if where.kind == runners.LOCAL:
         home = options.home or (base.head_top if base else None)
-        return local.launcher(Path(plan.root), home)
+        return local.launcher(Path(plan.root), home, _find_pythons(base))
     opened: Callable[..., contextlib.AbstractContextManager[Launcher]]
     opened = hooks.load(hooks.find_launchers()[where.kind].open)
     return opened(where, plan, files, base, run=identity, ending=ending, notify=notify)
@@ -121,6 +132,61 @@ def _describe(
     machine = session.describe(plan, launcher, device, interrupts)
     interrupts.check()
     return machine
+
+
+def _open_python(
+    plan: Plan, options: MeasureOptions, stack: contextlib.ExitStack
+) -> tuple[SidePython | None, *tuple[str, ...]]:
+    """Return the Python of the base where options name one, and what to note. Raises UsageError."""
+    if options.base_python is None:
+        return (None,)
+    ours = Path(sys.prefix)
+    for workload in plan.workloads:
+        if str(ours) in str(workload.parameters.get("command", "")):
+            raise UsageError(
+                f"{workload.id}: expected a command that finds Python by PATH (`python train.py`), "
+                f"found one that names {ours}: base and head would run the same Python"
+            )
+    folder = stack.enter_context(scratch.folder()).path
+    return side_python.open_base(options.base_python, folder, _list_files(plan))
+
+
+def _list_files(plan: Plan) -> list[Path]:
+    return [Path(each.file) for each in (*plan.workloads, *plan.tests)]
+
+
+def _find_pythons(base: Checkout | None) -> dict[Path, SidePython]:
+    return {base.root: base.python} if base and base.python else {}
+
+
+def _with_environment(
+    base: Checkout,
+    plan: Plan,
+    machine: MachineDescription,
+    options: MeasureOptions,
+    interrupts: Interrupts,
+) -> Checkout:
+    """Return the base with what differs in its environment. Raises CiPerfError: it lacks a device.
+
+    Each Python is asked itself.
+    """
+    assert base.python is not None
+    home = options.home or base.head_top
+    launcher = local.LocalLauncher(base.root, home=home, pythons=_find_pythons(base))
+    try:
+        other = session.describe(plan, launcher, machine.device, interrupts)
+    except CiPerfError as error:
+        text = f"--base-python: {base.python.python}: {error}"
+        raise CiPerfError(text, output=error.output) from None
+    before, after = other.environment.soft, machine.environment.soft
+    names = ("python", "cuda", "cudnn")
+    differences = side_python.list_differences(
+        side_python.ask(base.python),
+        side_python.ask(SidePython()),
+        {name: (getattr(before, name), getattr(after, name)) for name in names},
+        _list_files(plan),
+    )
+    return dataclasses.replace(base, environment=OtherEnvironment(differences=differences))
 
 
 def with_plan(checkout: Checkout, plan: Plan, options: MeasureOptions) -> Checkout:

@@ -42,6 +42,8 @@ def measure(options: MeasureOptions, *, notify: Notify, listener: Listener) -> R
         raise UsageError("--fail-fast: expected --against REF, whose pairs prove a loss")
     if options.add and options.against is None:
         raise UsageError("--add: expected --against REF, whose pairs are added to those of the run")
+    if options.base_python is not None:
+        _check_base_python(options)
     if options.against is not None:
         layout.read_everything(options.baselines, options.suite)
     return measure_plan(
@@ -164,6 +166,19 @@ class RunNotWrittenError(CannotWriteError):
         self.run = run
 
 
+def _check_base_python(options: MeasureOptions) -> None:
+    """Refuse what another Python for the base does not fit. Raises UsageError."""
+    if options.against is None:
+        raise UsageError("--base-python: expected --against REF, such as --against HEAD")
+    if options.runner.kind != runners.LOCAL:
+        raise UsageError(
+            f"--base-python: expected --runner {runners.LOCAL}, found {options.runner.kind}: its "
+            "image has the Python"
+        )
+    if options.add:
+        raise UsageError("--base-python: expected no --add, whose pairs had the same packages")
+
+
 def check_device(device: str) -> None:
     """Refuse what can be no device. Raises UsageError."""
     kind, _, index = device.partition(":")
@@ -229,7 +244,8 @@ def find_records(
     What lets a change pass believes no cache.
     """
     base = None
-    if checkout and checkout.plan and not (checkout.trouble or options.all_workloads):
+    is_other = options.all_workloads or (checkout is not None and checkout.python is not None)
+    if checkout and checkout.plan and not (checkout.trouble or is_other):
         base = BaseSide(
             tree=FolderTree(checkout.root), plan=checkout.plan, dependencies=checkout.dependencies
         )

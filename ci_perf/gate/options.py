@@ -80,6 +80,15 @@ class MeasureOptions(RepositoryFolders):
         "each workload that the baselines do not clear.",
         metavar="REF",
     )
+    base_python: Path | None = option(
+        None,
+        "--base-python",
+        "Launch the base by this Python, with its packages: what does an upgrade cost? The base "
+        "may be HEAD. Only with --against.",
+        hidden=True,
+        reads="path",
+        metavar="PATH",
+    )
     budget_s: float = option(
         1200.0,
         "--budget",

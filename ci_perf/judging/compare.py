@@ -55,6 +55,7 @@ def compare(
 ) -> Comparison:
     """Judge every workload that either side knows of, or that is expected; rows worst first."""
     limits, tiers = limits or Limits(default=default_limits()), tiers or Tiers()
+    base = _find_history(base, head)
     asked = _ask(base, head, limits, tiers)
     validity = validity_of((*base.validity.reasons, *head.validity.reasons, *asked.moved))
     judgements = _judge(asked, head)
@@ -154,6 +155,12 @@ def _pair_subjects(base: Summary, head: Summary) -> Iterator[tuple[Subject, Subj
             yield before[subject.workload], subject
 
 
+def _find_history(base: Summary, head: Summary) -> Summary:
+    """Return what was measured before; nothing of it, where the base has another environment."""
+    is_other = head.interleaved is not None and head.interleaved.environment is not None
+    return msgspec.structs.replace(base, subjects=()) if is_other else base
+
+
 class _Asked(NamedTuple):
     """What is judged, by which histories, and where canaries say that the machine has moved."""
 
@@ -163,6 +170,7 @@ class _Asked(NamedTuple):
 
 
 def _ask(base: Summary, head: Summary, limits: Limits, tiers: Tiers) -> _Asked:
+    base = _find_history(base, head)
     pairs = [
         (before, after)
         for before, after in _pair_subjects(base, head)

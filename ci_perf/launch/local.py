@@ -22,6 +22,7 @@ from ci_perf.launch import (
 from ci_perf.launch.exit_status import KillCount
 from ci_perf.launch.fork_servers import ForkServer
 from ci_perf.launch.run_task import Finished, Launcher
+from ci_perf.launch.side_python import SidePython
 from ci_perf.launch.turn_scheduler import Slot
 from ci_perf.model.suite import OWN
 from ci_perf.model.task import (
@@ -58,6 +59,7 @@ class LocalLauncher(Launcher):
         *,
         caches: Path | None = None,
         home: Path | None = None,
+        pythons: Mapping[Path, SidePython] | None = None,
         kill_count: Callable[[], KillCount | None] = exit_status.kill_count,
         servers_at_once: Callable[[int], int] = memory_check.servers_at_once,
     ) -> None:
@@ -65,11 +67,13 @@ class LocalLauncher(Launcher):
 
         Below `caches`, a workload finds the code that its earlier processes have compiled; without
         it every process has to compile all of it. Variables that lead into the checkout at `home`
-        lead into that of each task's side. `kill_count` is about kills by the kernel,
+        lead into that of each task's side. `pythons` launch the sides of these roots, ours the
+        others. `kill_count` is about kills by the kernel,
         `servers_at_once` as memory_check has it.
         """
         self._root = root
         self._home = home
+        self._pythons = {str(side): python for side, python in (pythons or {}).items()}
         self._environment = dict(os.environ if environment is None else environment)
         self._caches = caches
         self._kill_count = kill_count
@@ -110,12 +114,13 @@ class LocalLauncher(Launcher):
         interrupted: Interrupted,
     ) -> Finished:
         """See Launcher: what describes the machine is in the place of a workload."""
-        cwd = folder.path
+        cwd, python = folder.path, _python(module, folder)
         environment = child_environment.apart_from(self._root, self._environment, threads)
         if module == MACHINE:
             cwd, side = self._root, self._build_side(str(self._root))
+            python = self._spell_command(module, folder, str(self._root))
             environment = child_environment.build_child_environment(side, threads)
-        command = [*_python(module, folder), device, str(threads), *more]
+        command = [*python, device, str(threads), *more]
         return _run_ours(command, folder, cwd, environment, run_task.TORCH_TIMEOUT_S, interrupted)
 
     def shell(
@@ -133,9 +138,7 @@ class LocalLauncher(Launcher):
                 ["/bin/sh", "-c", command],
                 cwd=str(root),
                 environment={
-                    **child_environment.build_environment_as_it_is(
-                        side_paths.build_side_environment(self._environment, root, self._home), OWN
-                    ),
+                    **child_environment.build_environment_as_it_is(self._find_side(str(root)), OWN),
                     **variables,
                 },
                 cookie=scratch.cookie_of_launch(folder.path),
@@ -182,7 +185,7 @@ class LocalLauncher(Launcher):
             protocol = task.workload.protocol
             caches = folder.path if self._caches is None else self._caches
             server = ForkServer(
-                _python(FORK_SERVER, folder),
+                self._spell_command(FORK_SERVER, folder, task.root),
                 cwd=task.root,
                 environment=child_environment.build_task_environment(
                     self._build_side(task.root), task.workload, caches / cache_name(task)
@@ -195,10 +198,19 @@ class LocalLauncher(Launcher):
 
     def _build_side(self, root: str) -> dict[str, str]:
         if root not in self._of_sides:
-            self._of_sides[root] = side_paths.build_side_environment(
-                self._environment, Path(root), self._home
-            )
+            self._of_sides[root] = self._find_side(root)
         return self._of_sides[root]
+
+    def _find_side(self, root: str) -> dict[str, str]:
+        return self._find_python(root).build_environment(
+            side_paths.build_side_environment(self._environment, Path(root), self._home)
+        )
+
+    def _find_python(self, root: str) -> SidePython:
+        return self._pythons.get(root, SidePython())
+
+    def _spell_command(self, module: str, folder: Scratch, root: str) -> list[str]:
+        return _python(module, folder, self._find_python(root).python)
 
     def free_memory(self) -> bool:
         """See Launcher."""
@@ -233,7 +245,7 @@ class LocalLauncher(Launcher):
             ended = child.run(
                 functools.partial(server.fork, folder.path, {cookie.variable: cookie.value, **kept})
                 if server
-                else _python(module_of(task), folder),
+                else self._spell_command(module_of(task), folder, task.root),
                 cwd=task.root,
                 environment=environment,
                 cookie=cookie,
@@ -247,12 +259,16 @@ class LocalLauncher(Launcher):
 
 
 @contextlib.contextmanager
-def launcher(root: Path, home: Path | None = None) -> Iterator[LocalLauncher]:
+def launcher(
+    root: Path,
+    home: Path | None = None,
+    pythons: Mapping[Path, SidePython] | None = None,
+) -> Iterator[LocalLauncher]:
     """Provide a launcher that keeps compiled code until the end. Raises CannotWriteError."""
     with (
         guardian.guard(child_environment.apart_from(root, os.environ, threads=1), scratch.__name__),
         caches() as folder,
-        contextlib.closing(LocalLauncher(root, caches=folder, home=home)) as made,
+        contextlib.closing(LocalLauncher(root, caches=folder, home=home, pythons=pythons)) as made,
     ):
         yield made
 
@@ -343,7 +359,7 @@ def _run_ours(
     return Finished(ended=ended)
 
 
-def _python(module: str, folder: Scratch) -> list[str]:
+def _python(module: str, folder: Scratch, python: str = sys.executable) -> list[str]:
     """Spell the command of one of our modules; it is told its folder, and who its parent is."""
     # -P: a file of the user's repository must not stand in for one of our imports.
-    return [sys.executable, "-P", "-m", module, str(folder.path), str(os.getpid())]
+    return [python, "-P", "-m", module, str(folder.path), str(os.getpid())]

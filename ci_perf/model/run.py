@@ -140,6 +140,20 @@ class Paired(Struct, frozen=True, kw_only=True):
     output: Text = ""
 
 
+class EnvironmentDifference(Struct, frozen=True, kw_only=True):
+    """A package or fact that is not the same in the environments of both sides; "" is none."""
+
+    name: Name
+    base: Text
+    head: Text
+
+
+class OtherEnvironment(Struct, frozen=True, kw_only=True):
+    """The base was launched by another Python: what differs, the likely causes first."""
+
+    differences: tuple[EnvironmentDifference, ...] = ()
+
+
 # How the reason begins where the base could not be set up.
 SETUP_OF_BASE = "setup of the base"
 
@@ -158,6 +172,7 @@ class Interleaved(Struct, frozen=True, kw_only=True):
     that the base has: selected ones of its own suite, and of its tests those of the head.
     ``unmeasured`` says why the head does not measure a test that the base measures, "" where pytest
     no longer finds it. ``planted`` is what `ci-perf try` or `rehearse` had the head do more.
+    ``environment`` is set where the base was launched by another Python.
     """
 
     ref: Text
@@ -174,9 +189,15 @@ class Interleaved(Struct, frozen=True, kw_only=True):
     expected: tuple[Name, ...] = ()
     unmeasured: dict[Name, Text] = {}
     planted: Plant | None = None
+    environment: OtherEnvironment | None = None
 
     def refuse_plant(self, label: str) -> None:
-        """Refuse a run that was slowed down on purpose. Raises InvalidFileError."""
+        """Refuse a run whose sides differ on purpose by more than code. Raises InvalidFileError."""
+        if self.environment is not None:
+            raise InvalidFileError(
+                f"{label}: expected a base and a head with the same packages, found a base that "
+                "another Python launched (--base-python); measure again without it"
+            )
         if self.planted is not None:
             raise InvalidFileError(
                 f"{label}: expected the numbers of your code, found those of a plant: ci-perf made "
@@ -290,7 +311,7 @@ class Run(Struct, tag_field="type", tag="run", frozen=True, kw_only=True):
         )
 
     def refuse_plant(self, label: str) -> None:
-        """Refuse a run that was slowed down on purpose. Raises InvalidFileError."""
+        """Refuse a run whose sides differ on purpose by more than code. Raises InvalidFileError."""
         if self.interleaved is not None:
             self.interleaved.refuse_plant(label)
 

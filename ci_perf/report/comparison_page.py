@@ -37,12 +37,20 @@ from ci_perf.report.tables import Block, Bullets, Fold, Listing, Paragraph, Tabl
 _MOST_WORDS = 120
 _CALM_WORDS = 40
 _MOST_ROWS = 5
+# Of packages that differ, in front of the fold.
+_MOST_PACKAGES = 8
 
 
 def introduce(comparison: Comparison) -> Iterator[Block]:
     """Yield what every report begins with: the headline, its scope, what the gate becomes."""
     yield Paragraph(headline.summarise(comparison), "headline")
     yield Paragraph(headline.tell_scope(comparison), "small")
+    if environment := comparison.interleaved and comparison.interleaved.environment:
+        differences = environment.differences
+        shown, left = differences[:_MOST_PACKAGES], differences[_MOST_PACKAGES:]
+        yield say("upgrade", facts=shown, left=len(left))
+        if left:
+            yield Fold(say("upgrade_rest"), [Bullets([say("upgraded", row=each) for each in left])])
     if changes := comparison.gate_changes:
         lines = Bullets(gate_words.list_lines(changes))
         yield Fold(say("gate_changes", number=len(changes)), [lines], is_open=True)

@@ -216,6 +216,7 @@ class Interleaving:
             expected=_list_expected(self._against.checkout.plan, self._runner.plan),
             unmeasured=self._against.checkout.unmeasured,
             planted=self._lab.plant,
+            environment=self._against.checkout.environment,
         )
 
     def paired(self) -> tuple[Paired, ...]:

@@ -16,8 +16,9 @@ import msgspec
 from ci_perf.errors import CiPerfError, UsageError
 from ci_perf.launch import child_environment
 from ci_perf.launch.run_task import Launcher
+from ci_perf.launch.side_python import SidePython
 from ci_perf.model.base import Side
-from ci_perf.model.run import Source
+from ci_perf.model.run import OtherEnvironment, Source
 from ci_perf.model.suite import Plan, PlannedWorkload
 from ci_perf.model.task import Task, TaskFailure
 from ci_perf.system import child, git, guardian, linux, signals
@@ -169,7 +170,8 @@ class Checkout:
     from the other's. ``dependencies`` are the files that `list_dependencies` names; the next
     two are what `sources` tells. ``plan`` is what its own suite.toml makes of the suite, and
     ``trouble`` why that cannot launch it; without either, it is launched as the head is.
-    ``unmeasured`` says why the head does not measure a test that this side measures.
+    ``unmeasured`` says why the head does not measure a test that this side measures. ``python``
+    launches this side where that is not ours; then ``environment`` says what differs.
     """
 
     root: Path
@@ -184,6 +186,8 @@ class Checkout:
     plan: Plan | None = None
     trouble: str = ""
     unmeasured: dict[str, str] = field(default_factory=dict)
+    python: SidePython | None = None
+    environment: OtherEnvironment | None = None
 
     def find_task(self, task: Task) -> Task | None:
         """Return a task of the head as one of the base; `None` where it has no such workload."""
@@ -223,20 +227,22 @@ class Checkout:
 
 
 def base_of(
-    root: Path, ref: str, *, has_setup: bool = False
+    root: Path, ref: str, *, has_setup: bool = False, may_be_head: bool = False
 ) -> contextlib.AbstractContextManager[Checkout]:
     """Provide the commit where HEAD and `ref` parted, in a worktree that is removed afterwards.
 
     `root` may be a folder inside the repository: the checkout's root is then the same folder of
     the base. Its path is as long as that of `root`, where there can be such a path. With
     `has_setup`, a submodule that cannot be provided is noted, not raised: a command of the user
-    may do it.
+    may do it. `may_be_head` says that the sides may be one commit: they differ otherwise.
 
     Signals are deferred while files are created or removed, but not within the block. What a killed
     process left is removed first. Raises UsageError for a wrong `ref` or
     `root`, CiPerfError for what is missing here, KeyboardInterrupt.
     """
-    return _check_out(root, ref, merge_base.find(root, ref), has_setup=has_setup)
+    return _check_out(
+        root, ref, merge_base.find(root, ref, may_be_head=may_be_head), has_setup=has_setup
+    )
 
 
 def commit_of(

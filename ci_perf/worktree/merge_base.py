@@ -37,8 +37,8 @@ class Start:
     called: str = "the base"
 
 
-def find(root: Path, ref: str) -> Start:
-    """Find the commit that HEAD and `ref` have both grown from.
+def find(root: Path, ref: str, *, may_be_head: bool = False) -> Start:
+    """Find the commit that HEAD and `ref` have both grown from; `may_be_head` says it may be HEAD.
 
     Raises UsageError for what was asked wrongly, CiPerfError for what is missing here.
     """
@@ -49,7 +49,9 @@ def find(root: Path, ref: str) -> Start:
             f"{root}: expected a commit to compare, found a repository without any; commit first"
         )
     commit = _find_shared(root, ref, _resolve_ref(root, ref))
-    notes = _notes(commit, is_head=head == commit, is_dirty=git.source(root).dirty)
+    notes = _notes(
+        commit, is_head=head == commit and not may_be_head, is_dirty=git.source(root).dirty
+    )
     return Start(top=top, inside=_inside(root, top), commit=commit, notes=notes)
 
 
