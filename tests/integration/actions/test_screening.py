@@ -1,13 +1,16 @@
 """The job before the measurement: each way in which one can die leaves the required check red."""
 
 import itertools
+import json
+import os
 
 import pytest
 
 from tests.integration.actions.recording import called
-from tests.integration.actions.stage import ROOT
+from tests.integration.actions.stage import PULL, ROOT
 from tests.integration.actions.test_rollout import REQUIRED, run_step
 from tests.integration.actions.test_workflows import SAME, a_pull, workflow
+from tests.projects import FAST
 
 RESULTS = ("success", "failure", "cancelled", "skipped")
 ANSWERS = ("same", "launch", "")
@@ -145,3 +148,37 @@ def test_the_step_hands_its_inputs_on_as_data(recorded):
         *("--env=A=1", 'B=$(id) "x"', "--against="),
         f"--comparison={job.temp}/comparison.json",
     ]
+
+
+def tell_variables(stage):
+    """Tell what the launches of the stage have read, as a workflow that fixes it."""
+    (record,) = stage.git.root.glob("baselines/*/smoke/programs/nap.json")
+    names = json.loads(record.read_text())["variables"].keys() & os.environ.keys()
+    return "\n".join(f"{name}={os.environ[name]}" for name in sorted(names))
+
+
+def test_a_document_is_reported_without_a_machine_and_code_asks_for_one(stage):
+    stage.git.commit(product_py="SECONDS = 0.0120\n")
+    event, variables = stage.pull_request(), tell_variables(stage)
+
+    job = stage.job(event)
+    done = job.run_action(ROOT / "screen", variables=variables)
+
+    assert done.outputs == {"answer": "launch"}, done.step("screen").log
+    assert "product.py differs" in job.summaries[0]
+    assert not (job.temp / "comparison.json").exists()
+
+    stage.git.commit(product_py=FAST, README_md="A product.\n")
+    event = stage.pull_request("synchronize")
+    job = stage.job(event)
+    done = job.run_action(ROOT / "screen", variables=variables)
+    stage.results = job.temp
+    reporting, reported = stage.reported(event)
+
+    assert done.outputs == {"answer": "same"}, done.step("screen").log
+    (comment,) = stage.github.comments(PULL)
+    assert "Same program: 1 of 1 workload was not launched" in comment.body
+    assert "no machine was asked" in comment.body
+    assert reported.outputs["exit-code"] == "0"
+    assert reported.conclusion == "success"
+    assert "Same program" in reporting.summaries[0]

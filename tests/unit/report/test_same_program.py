@@ -34,6 +34,18 @@ def test_the_report_explains_it_once_in_two_sentences_and_counts_the_workloads()
     assert headlines.PASS in text
 
 
+def test_where_no_machine_was_asked_the_oldest_session_that_is_believed_is_named():
+    old, new = "2026-12-01T03:11:17Z", "2026-12-02T03:11:17Z"
+    comparison = a_comparison(a_row("bert", believed=new), a_row("gpt", believed=old))
+
+    text = markdown.render(comparison)
+
+    assert "no machine was asked" in text
+    assert f"as in its session of {old}." in text
+    assert "so are the settings" in text
+    assert "no machine was asked" not in markdown.render(a_comparison(a_row()))
+
+
 def test_a_report_without_such_rows_says_nothing_of_it():
     assert "Same program" not in markdown.render(a_comparison(a_change("mlp")))
 
