@@ -9,13 +9,15 @@ from pathlib import Path
 
 import msgspec
 
-from ci_perf import session, worktree
+from ci_perf import hooks, session, suite, worktree
 from ci_perf.api_types import Notify
+from ci_perf.baselines import layout
 from ci_perf.errors import CiPerfError
 from ci_perf.gate import commits, lab, measure, runners
 from ci_perf.gate.options import MeasureOptions
 from ci_perf.judging import compare, summarise
 from ci_perf.judging.earlier_checks import Before
+from ci_perf.judging.policy import limits_on
 from ci_perf.model.comparison import Comparison
 from ci_perf.model.environment import Machine
 from ci_perf.model.run import UNKNOWN_COMMIT, Run, Source
@@ -60,6 +62,18 @@ class PairsJudge(PairJudge):
         if self._known is None:
             self._known = self.limits(run.environment.hard)
         return self._known
+
+
+class ExplainedPairsJudge(PairsJudge):
+    """Lets features explain what pairs call moved."""
+
+    def verdict(self, run: Run) -> Comparison:
+        """See PairJudge."""
+        comparison = self.judge(run)
+        head = summarise.run(run, label="")
+        for attach in map(hooks.load, hooks.find_targets("after_judging") if head.profiled else ()):
+            comparison = attach(comparison, head)
+        return comparison
 
 
 def _summarise_unmeasured(run: Run) -> Summary:
@@ -144,6 +158,14 @@ class CommitSessions:
                     ),
                     baselines=options.baselines,
                 )
+
+    def _find_limits(self, machine: Machine) -> Limits:
+        """Return the limits of today."""
+        options = self._options
+        defaults = limits_on(machine, layout.read_calibration(options.baselines, machine))
+        return suite.plan(
+            options.workloads, options.suite, root=options.root, defaults=defaults
+        ).limits
 
     def _add_tests(self, plan: Plan, options: MeasureOptions) -> Plan:
         """Return a plan with the tests that were collected, in the place of its own."""

@@ -5,19 +5,16 @@ from dataclasses import dataclass
 
 import msgspec
 
-from ci_perf import hooks, suite, worktree
-from ci_perf.baselines import layout
+from ci_perf import worktree
 from ci_perf.errors import OF_MACHINE, CiPerfError
 from ci_perf.features.backtest import merges
 from ci_perf.features.backtest.backtested import BacktestedMerge, MergeOutcome
 from ci_perf.gate import run_summary
-from ci_perf.gate.commit_pairs import CommitSessions, PairsJudge
+from ci_perf.gate.commit_pairs import CommitSessions, ExplainedPairsJudge, PairsJudge
 from ci_perf.gate.commit_suite import folder_below
 from ci_perf.gate.commits import CommitLine, CommitPrograms
-from ci_perf.judging import summarise
 from ci_perf.judging.earlier_checks import Before
-from ci_perf.judging.policy import limits_on
-from ci_perf.model.comparison import Change, Comparison, Row, Verdict
+from ci_perf.model.comparison import Change, Row, Verdict
 from ci_perf.model.environment import Machine
 from ci_perf.model.metrics import Kind, find_metric
 from ci_perf.model.run import Checks, Run
@@ -37,18 +34,6 @@ class MergeAnswer:
     outcome: MergeOutcome
     changes: tuple[Change, ...] = ()
     note: str = ""
-
-
-class _MergeJudge(PairsJudge):
-    """Lets features explain what pairs call moved."""
-
-    def verdict(self, run: Run) -> Comparison:
-        """See PairJudge."""
-        comparison = self.judge(run)
-        head = summarise.run(run, label="")
-        for attach in map(hooks.load, hooks.find_targets("after_judging") if head.profiled else ()):
-            comparison = attach(comparison, head)
-        return comparison
 
 
 class MergeSessions(CommitSessions):
@@ -109,14 +94,6 @@ class MergeSessions(CommitSessions):
             raise KeyboardInterrupt
         return read_answer(run, (judge.verdict(run) or judge.judge(run)).rows)
 
-    def _find_limits(self, machine: Machine) -> Limits:
-        """Return the limits of today."""
-        options = self._options
-        defaults = limits_on(machine, layout.read_calibration(options.baselines, machine))
-        return suite.plan(
-            options.workloads, options.suite, root=options.root, defaults=defaults
-        ).limits
-
 
 def make_judge(
     find_limits: Callable[[Machine], Limits], tiers: Tiers, moved: Sequence[Change]
@@ -140,7 +117,7 @@ def make_judge(
         }
         return msgspec.structs.replace(limits, workloads={**limits.workloads, **workloads})
 
-    return _MergeJudge(gate_moved, tiers)
+    return ExplainedPairsJudge(gate_moved, tiers)
 
 
 def read_answer(run: Run, rows: tuple[Row, ...]) -> MergeAnswer:

@@ -4,17 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from ci_perf import hooks, suite, worktree
-from ci_perf.baselines import layout
+from ci_perf import worktree
 from ci_perf.errors import OF_MACHINE, CiPerfError
 from ci_perf.gate import run_summary
-from ci_perf.gate.commit_pairs import CommitSessions, PairsJudge
-from ci_perf.judging import summarise
-from ci_perf.judging.policy import limits_on
+from ci_perf.gate.commit_pairs import CommitSessions, ExplainedPairsJudge, PairsJudge
 from ci_perf.model.comparison import Change, Verdict
-from ci_perf.model.environment import Machine
 from ci_perf.model.run import Run
-from ci_perf.model.suite import Limits, Tiers
+from ci_perf.model.suite import Tiers
 
 Says = Literal["worse", "alike", "open"]
 _ALIKE = frozenset({Verdict.UNCHANGED, Verdict.IMPROVED})
@@ -67,7 +63,8 @@ class WatchSessions(CommitSessions):
 
         And KeyboardInterrupt.
         """
-        judge = PairsJudge(self._find_limits, Tiers())
+        make_judge = ExplainedPairsJudge if explain_s else PairsJudge
+        judge = make_judge(self._find_limits, Tiers())
         try:
             with worktree.commit_of(self._options.root, base, has_setup=True) as checkout:
                 run = self.run(
@@ -86,14 +83,6 @@ class WatchSessions(CommitSessions):
             raise KeyboardInterrupt
         return read_answer(run, judge)
 
-    def _find_limits(self, machine: Machine) -> Limits:
-        """Return the limits of today."""
-        options = self._options
-        defaults = limits_on(machine, layout.read_calibration(options.baselines, machine))
-        return suite.plan(
-            options.workloads, options.suite, root=options.root, defaults=defaults
-        ).limits
-
 
 def read_answer(run: Run, judge: PairsJudge) -> PairsAnswer:
     """Return what a run says, with causes where its launches were profiled."""
@@ -105,13 +94,10 @@ def read_answer(run: Run, judge: PairsJudge) -> PairsAnswer:
     failed = {each.workload: each.reason for each in run.failed}
     of_base = {each.workload: each.trouble for each in run.paired if each.trouble}
     failures = {**distrusted, **of_base, **failed}
-    comparison, head = judge.judge(run), summarise.run(run, label="")
-    for attach in map(hooks.load, hooks.find_targets("after_judging") if head.profiled else ()):
-        comparison = attach(comparison, head)
     return PairsAnswer(
         changes={
             (row.workload, row.metric): row
-            for row in comparison.rows
+            for row in (judge.verdict(run) or judge.judge(run)).rows
             if isinstance(row, Change) and row.pairs and row.workload not in failures
         },
         same=frozenset(each.workload for each in run.same),

@@ -10,12 +10,26 @@ from ci_perf.features.watch.night import BudgetSpentError, Night, NightLaunches,
 from ci_perf.features.watch.sessions import PairsAnswer
 from ci_perf.features.watch.suspects import Suspect
 from ci_perf.model.comparison import Verdict
-from ci_perf.model.watch import Person, Suspicion, WatchedRepository
+from ci_perf.model.explanation import AuthorFunction, Cause, Explanation
+from ci_perf.model.watch import LossCause, Person, Suspicion, WatchedRepository
 from tests.comparisons import a_change
 from tests.watches import DAY, a_creep, a_culprit, a_row, a_sha, a_watch
 
 LAST, CULPRIT = 20, 7
 STEP = "step_time_s"
+
+
+WHY = Explanation(
+    causes=(
+        Cause(
+            kind="more",
+            place=AuthorFunction(file="model.py", function="Model.forward", line=3),
+            calls_base=8.0,
+            calls_head=16.0,
+        ),
+    ),
+    pairs=3,
+)
 
 
 class Line(BranchLine):
@@ -39,12 +53,18 @@ class World:
         return self.levels(int(commit, 16))
 
     def pairs(self, commit, base, workloads, *, explains=False):
-        del explains
         self._spend("pairs", commit, base)
         ratio = self.level(commit) / self.level(base)
         return PairsAnswer(
             changes={
-                (name, STEP): a_change(name, verdict, ratio=ratio, limit=0.05, pairs=9)
+                (name, STEP): a_change(
+                    name,
+                    verdict,
+                    ratio=ratio,
+                    limit=0.05,
+                    pairs=9,
+                    explanation=WHY if explains else None,
+                )
                 for name in workloads
                 if name not in self.open_for
                 for verdict in [Verdict.REGRESSED if ratio > 1.05 else Verdict.UNCHANGED]
@@ -104,6 +124,9 @@ def test_workloads_of_one_commit_are_one_culprit_by_one_search():
     assert sorted(row.workload for row in culprit.rows) == sorted(names)
     assert (culprit.window.good, culprit.window.bad) == (a_sha(2), a_sha(LAST))
     assert [asked[0] for asked in world.asked] == ["pairs", "search", "pairs"]
+    assert culprit.cause == LossCause(
+        text="8 → 16 calls", function="Model.forward", file="model.py"
+    )
     assert known.complete
 
 
