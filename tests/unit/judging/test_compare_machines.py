@@ -103,3 +103,10 @@ def test_other_software_is_compared_and_named_unless_a_team_makes_it_a_hard_fact
     assert comparison.verdict is Verdict.UNCHANGED
     hard = judged(*sides, tiers=Tiers(hard=("torch",)))
     assert hard.rows[0].code == "not_comparable"
+
+
+@pytest.mark.parametrize(("base", "fields"), [("", []), ("b" * 16, ["packages"])])
+def test_packages_that_an_older_record_does_not_know_are_no_difference(base, fields):
+    sides = [a_run(PLAIN, environment=an_environment(packages=each)) for each in (base, "a" * 16)]
+
+    assert [each.field for each in judged(*sides).differences] == fields

@@ -186,3 +186,20 @@ def test_only_pairs_blame_anybody_and_every_answer_can_be_written(found):
 
     assert row(found).verdict is not Verdict.REGRESSED or found.pairs
     assert codec.decode(codec.encode(comparison), Comparison, name="c.json") == comparison
+
+
+@pytest.mark.parametrize(
+    ("metric", "shown"),
+    [
+        (TIME, {"step_time_s": 200.0}),
+        (RATE, {"step_time_s": 0.005}),  # seconds of what was written as steps per second
+        (FLOPS, {"flop_per_s": 200.0}),
+    ],
+)
+def test_what_one_side_lacks_is_shown_in_the_unit_of_its_metric(metric, shown):
+    """By the geometric mean of its launches."""
+    gone = row(a_sampled(metric=metric, history=((100.0, 400.0),)))
+    new = row(a_sampled(metric=metric, head=(100.0, 400.0)))
+
+    assert (gone.code, gone.base) == ("missing", pytest.approx(shown))
+    assert (new.code, new.head) == ("new", pytest.approx(shown))
