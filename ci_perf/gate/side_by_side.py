@@ -1,7 +1,7 @@
 """Runs of one suite beside each other, with the prices of their machines. Launches nothing."""
 
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from ci_perf.baselines import layout
@@ -22,18 +22,21 @@ def page(sources: Sequence[Run | Path], prices: Path | None) -> Page:
     (runs of different suites, or of different code on different machines).
     """
     runs = [(label, run) for run, label in map(read_run, sources)]
-    return side_by_side.page(runs, None if prices is None else _read_prices(prices, runs))
+    machines = ((label, layout.machine_key(run.environment.hard)) for label, run in runs)
+    return side_by_side.page(runs, None if prices is None else read_prices(prices, machines))
 
 
-def _read_prices(path: Path, runs: Sequence[tuple[str, Run]]) -> Prices:
-    """Read prices.toml, which has to know each machine. Raises InvalidFileError."""
+def read_prices(path: Path, machines: Iterable[tuple[str, str]]) -> Prices:
+    """Read prices.toml, which has to know each machine, named with what it has measured.
+
+    Raises InvalidFileError.
+    """
     try:
         data = tomllib.loads(files.read_text(path))
     except (ValueError, RecursionError) as error:
         raise InvalidFileError(f"{path}: expected TOML, found: {error}") from None
     prices = codec.convert(data, Prices, name=str(path))
-    for label, run in runs:
-        machine = layout.machine_key(run.environment.hard)
+    for label, machine in machines:
         if machine not in prices.per_hour:
             hint = codec.did_you_mean(machine, list(prices.per_hour))
             raise InvalidFileError(

@@ -87,6 +87,7 @@ def compare(
         rows=tuple(rows),
         profiles=tuple(_profiles(base, head, rows)),
         touched=head.touched,
+        cost=head.cost,
     )
 
 

@@ -33,10 +33,12 @@ def list_workload_numbers(workload: Measured, run: Run) -> tuple[Numbers, ...]:
 
 def launch_s(workload: Measured) -> float:
     """Return how long a launch took, by the median: the sum of the phases of its process."""
-    launches_s = [
-        math.fsum(msgspec.structs.astuple(process.phases)) for process in workload.processes
-    ]
-    return round(statistics.median(launches_s), 3)
+    return round(statistics.median(map(process_s, workload.processes)), 3)
+
+
+def process_s(process: Process) -> float:
+    """Return how long a launch took: the sum of its phases."""
+    return math.fsum(msgspec.structs.astuple(process.phases))
 
 
 def list_pair_numbers(

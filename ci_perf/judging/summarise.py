@@ -1,5 +1,6 @@
 """A run as the judge sees it: one number per process and metric, and what is only shown."""
 
+import math
 import statistics
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
@@ -7,6 +8,7 @@ from typing import Literal
 import msgspec
 
 from ci_perf.judging import canaries, comparability, launch_numbers
+from ci_perf.model.base import MOST_SECONDS
 from ci_perf.model.process import (
     BreakEven,
     GpuUse,
@@ -15,8 +17,15 @@ from ci_perf.model.process import (
     SideProfile,
     StepPhase,
 )
-from ci_perf.model.run import Measured, NodeSession, Paired, Run
-from ci_perf.model.summary import EarlierPairs, PairedNumbers, SessionNumbers, Subject, Summary
+from ci_perf.model.run import Failed, Measured, NodeSession, Paired, Run
+from ci_perf.model.summary import (
+    Cost,
+    EarlierPairs,
+    PairedNumbers,
+    SessionNumbers,
+    Subject,
+    Summary,
+)
 from ci_perf.model.validity import GpuEvidence
 
 
@@ -56,6 +65,32 @@ def run(measured: Run, *, label: str) -> Summary:
         same=measured.same,
         touched=measured.touched,
         profiled=measured.profiled,
+        cost=_cost(measured),
+    )
+
+
+def _cost(measured: Run) -> Cost:
+    """Add up all launches. Both sides of a resident pair exist at once."""
+    launchable: list[Measured | Failed] = [*measured.measured, *measured.failed]
+    sizes = {each.workload: each.world_size for each in launchable}
+    launched = [
+        (each.workload, launch_numbers.process_s(process))
+        for each in launchable
+        for process in each.processes
+    ]
+    for paired in measured.paired:
+        for pair in paired.pairs:
+            share = 0.5 if pair.resident else 1.0
+            both = (pair.base, pair.head)
+            launched += [(paired.workload, share * launch_numbers.process_s(p)) for p in both]
+    seconds = math.fsum(sizes.get(workload, 1) * launch_s for workload, launch_s in launched)
+    return Cost(
+        started_at=measured.started_at,
+        launches=len(launched),
+        launched_s=round(min(MOST_SECONDS, seconds), 3),
+        held_s=measured.duration_s,
+        waited_s=measured.waited_s,
+        saved=sum(each.is_proven for each in measured.same),
     )
 
 

@@ -27,7 +27,7 @@ from ci_perf.model.process import Exhausted, Phase, Profile
 from ci_perf.model.program import SameProgram, Touched
 from ci_perf.model.rehearsed import RehearsalNote
 from ci_perf.model.run import Interleaved, Source, Tool
-from ci_perf.model.summary import Numbers
+from ci_perf.model.summary import Cost, Numbers
 from ci_perf.model.validity import Validity
 
 
@@ -358,6 +358,7 @@ class Comparison(Struct, tag_field="type", tag="comparison", frozen=True, kw_onl
     touched: tuple[Touched, ...] = ()
     gate_changes: tuple[GateChange, ...] = ()
     paused_until: DateOrEmpty = ""
+    cost: Cost | None = None
 
     @property
     def job_exit_code(self) -> int:

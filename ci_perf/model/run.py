@@ -266,6 +266,7 @@ class Run(Struct, tag_field="type", tag="run", frozen=True, kw_only=True):
     ``same`` are workloads that were not launched, because head and base are the same program;
     ``touched`` says why others were. ``programs`` are the records that were made meanwhile.
     ``profiled`` is what a step does on both sides, of workloads that pairs show to have moved.
+    ``waited_s`` went by until other runs had ended and the machine was quiet.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -274,6 +275,7 @@ class Run(Struct, tag_field="type", tag="run", frozen=True, kw_only=True):
     unit: NameOrEmpty = ""
     started_at: Text
     duration_s: Seconds
+    waited_s: Seconds = 0.0
     source: Source
     suite: SuiteName
     selection: tuple[str, ...]

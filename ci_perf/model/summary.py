@@ -1,6 +1,16 @@
 """What the judge sees of one side: one number per process and metric, however it was stored."""
 
-from ci_perf.model.base import Count, Name, NameOrEmpty, Scalar, Statistic, Struct, SuiteName, Text
+from ci_perf.model.base import (
+    Count,
+    Name,
+    NameOrEmpty,
+    Scalar,
+    Seconds,
+    Statistic,
+    Struct,
+    SuiteName,
+    Text,
+)
 from ci_perf.model.container import Image
 from ci_perf.model.environment import Machine, Software
 from ci_perf.model.explanation import ProfiledPairs
@@ -74,6 +84,21 @@ class Subject(Struct, frozen=True, kw_only=True):
     paired: PairedNumbers | None = None
 
 
+class Cost(Struct, frozen=True, kw_only=True):
+    """What a run has taken: ``launches`` that ended well, and ``launched_s`` of all ranks.
+
+    ``held_s`` is how long the machine was its own, ``waited_s`` how long it waited. ``saved`` are
+    workloads that needed no launch: both sides are the same program.
+    """
+
+    started_at: Text
+    launches: Count
+    launched_s: Seconds
+    held_s: Seconds
+    waited_s: Seconds
+    saved: Count
+
+
 class Summary(Struct, frozen=True, kw_only=True):
     """One side of a comparison.
 
@@ -101,3 +126,4 @@ class Summary(Struct, frozen=True, kw_only=True):
     same: tuple[SameProgram, ...] = ()
     touched: tuple[Touched, ...] = ()
     profiled: tuple[ProfiledPairs, ...] = ()
+    cost: Cost | None = None

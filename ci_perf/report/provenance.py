@@ -100,6 +100,9 @@ def list_notes(comparison: Comparison) -> Iterator[Phrase]:
         before = say("checks_before", spending=spending)
         earlier = say("earlier_runs", runs=[(name,) for name in spending.earlier])
         yield from filter(None, (before, earlier))
+    if comparison.cost is not None:
+        is_gpu = isinstance(comparison.head.machine, GpuMachine)
+        yield say("cost", cost=comparison.cost, is_gpu=is_gpu)
     for note in interleaved.notes[:_MAX_NOTES] if interleaved else ():
         yield (Sentence(note),)
     yield from same_program.render_notes(comparison)

@@ -198,6 +198,7 @@ class _Session:
             id=self.lab.identity,
             started_at=self.started.isoformat(timespec="seconds").replace("+00:00", "Z"),
             duration_s=round(time.monotonic() - self.start, 3),
+            waited_s=round(self.lab.waited_s, 3),
             source=self.source,
             suite=self.plan.suite,
             selection=self.plan.selection,

@@ -117,6 +117,7 @@ class Lab:
     # Whether a process has ended badly, which may have left something on its GPUs.
     is_suspect: bool = field(default=False, init=False)
     is_lost: bool = field(default=False, init=False)
+    waited_s: float = field(default=0.0, init=False)
     _top: str = field(init=False)
     _source_folders: tuple[str, ...] = field(init=False)
 
@@ -132,11 +133,15 @@ class Lab:
             f"run {self.identity} of {_user()}, process {os.getpid()} in {self.root}",
             where=lock.folder_of_devices(),
             timeout_s=self.lock_timeout_s,
-            waiting=self.listener.waiting,
+            waiting=self._wait_for_lock,
             sleep=self.interrupts.sleep,
         ):
             self.interrupts.check()
             yield
+
+    def _wait_for_lock(self, device: str, owner: str, waited_s: float, most_s: float) -> None:
+        self.waited_s = waited_s
+        self.listener.waiting(device, owner, waited_s, most_s)
 
     def await_quiet(self) -> None:
         """Let others finish, for a while; what still speaks against the machine then is noted.
@@ -160,7 +165,9 @@ class Lab:
             self.listener.machine_busy(why, self.clock() - start, most_s)
             self.interrupts.sleep(min(self.checks.every_s, left_s))
         if has_waited:
-            self.listener.machine_awaited(why, self.clock() - start)
+            waited_s = self.clock() - start
+            self.waited_s += waited_s
+            self.listener.machine_awaited(why, waited_s)
         self._note(reasons)
 
     def _against_gpus(self) -> tuple[Reason, ...]:

@@ -182,6 +182,7 @@ def _merge_shards(
         id=_identity(plan, machine_class, runs),
         started_at=min((run.started_at for run in runs), default=""),
         duration_s=_total_s(run.duration_s for run in runs),
+        waited_s=_total_s(run.waited_s for run in runs),
         source=msgspec.structs.replace(
             plan.source, dirty=plan.source.dirty or any(run.source.dirty for run in runs)
         ),

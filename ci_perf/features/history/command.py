@@ -9,7 +9,7 @@ import click
 import ci_perf
 from ci_perf.cli import console, measure_options, reports
 from ci_perf.errors import ExitCode, UsageError
-from ci_perf.features.history import backfill_report, history, history_frame, report
+from ci_perf.features.history import backfill_report, costs, history, history_frame, report
 from ci_perf.features.history.branch_history import BranchHistory
 from ci_perf.model import codec
 from ci_perf.system import files
@@ -63,6 +63,19 @@ _FORMS: dict[str, Callable[[BranchHistory], str]] = {
     is_flag=True,
     help="Accept numbers of a very busy machine. With --measure.",
 )
+@click.option(
+    "--cost",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    metavar="FOLDER",
+    help="Instead, add up what the checks took whose comparison.json lies below this folder, by "
+    "month.",
+)
+@click.option(
+    "--prices",
+    type=click.Path(path_type=Path),
+    metavar="prices.toml",
+    help="With --cost: a currency, and what an hour of each machine costs (docs/history.md).",
+)
 @measure_options.add_measure_options("wait_s", "processes", "threads")
 def history_command(
     *,
@@ -74,6 +87,8 @@ def history_command(
     measure: str | None,
     every: int,
     force: bool,
+    cost: Path | None,
+    prices: Path | None,
 ) -> int:
     """Show the history of each metric of a branch, from the baselines in git.
 
@@ -85,6 +100,14 @@ def history_command(
     Exit codes: 0 done. With --measure also 3: a commit failed, and 130: interrupted (accepted
     sessions stay).
     """
+    if cost is not None:
+        if format not in {None, "terminal"}:
+            raise UsageError(f"--cost: expected --format terminal, or -o FILE, found {format}")
+        reports.check_target(output, inputs=[cost, *([prices] if prices else [])])
+        reports.emit_page(costs.page(cost, prices), format, output)
+        return ExitCode.OK
+    if prices is not None:
+        raise UsageError("--prices: expected --cost beside it, found none")
     if measure is not None:
         return _measure(measure, measuring, format, output, every=every, force=force)
     baselines = measuring["baselines"]

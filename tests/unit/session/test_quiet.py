@@ -51,6 +51,7 @@ def wait(tmp_path):
             clock=clock,
         )
         lab.await_quiet()
+        assert lab.waited_s == clock.now
         return lab.reasons, clock.now, listener.heard
 
     return wait
