@@ -121,12 +121,6 @@ def find_accepted_since(
     return accepted
 
 
-def is_accepted(before: Baseline | None, after: Baseline, metric: str, *, on: str) -> bool:
-    """Whether `after` accepts a change of a metric since `before`, and still does on this day."""
-    until = after.sessions[-1].until.get(metric, "")
-    return metric in _find_accepted(before, after) and (not until or on <= until)
-
-
 def edits(base: Path, head: Path, suite: str) -> tuple[BaselineEdit, ...]:
     """Say which baselines of a suite differ between two folders, whatever the machine, by path.
 

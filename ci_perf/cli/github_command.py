@@ -12,7 +12,8 @@ from ci_perf.cli import console, options
 from ci_perf.errors import ExitCode, UsageError
 from ci_perf.github import actions
 from ci_perf.github.client import Access, Client
-from ci_perf.pull_request import bot, check_record, publish, rejudge, reports
+from ci_perf.model.watch import Watched
+from ci_perf.pull_request import bot, check_record, loss_issues, publish, rejudge, reports
 from ci_perf.pull_request.bot import BotOptions
 from ci_perf.pull_request.rejudge import JudgeOptions
 from ci_perf.pull_request.reports import PublishOptions, Report
@@ -243,6 +244,27 @@ def answer_comment_command(
         workloads=workloads,
     )
     bot.answer(Client(Access.from_job(os.environ)), order, told, notify=console.say)
+
+
+@github_command.command("issue")
+@click.argument(
+    "watches", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="WATCH..."
+)
+def issue_command(*, watches: tuple[Path, ...]) -> int:
+    """Keep one issue for each commit that `ci-perf watch` has found.
+
+    WATCH is a file of `ci-perf watch`, one per machine and suite: name all of them. An issue is
+    opened, updated, closed when the loss is repaired or accepted, and opened again after the day of
+    `accept --until`. GITHUB_TOKEN needs issues: write, contents: read and pull-requests: read.
+
+    Exit codes: 0 done, 2 a watch of another repository, 3 GitHub refused.
+    """
+    client = Client(Access.from_job(os.environ))
+    read = [files.read(file, Watched) for file in watches]
+    for file, watched in zip(watches, read, strict=True):
+        loss_issues.check_repository(client, watched, str(file))
+    is_done = loss_issues.follow(client, read, os.environ, notify=console.say)
+    return ExitCode.OK if is_done else ExitCode.NO_ANSWER
 
 
 def _check_folder(baselines: Path) -> None:

@@ -25,7 +25,13 @@ PERMISSIONS = {
     "pulls": ("pull_requests",),
 }
 EXCEPTIONS = {
+    "issues/check-user-can-be-assigned": ("issues",),
+    "issues/create": ("issues",),
+    "issues/list-for-repo": ("issues",),
+    "issues/update": ("issues",),
     "repos/compare-commits-with-basehead": ("contents",),
+    "repos/get-commit": ("contents",),
+    "repos/list-pull-requests-associated-with-commit": ("pull_requests",),
     "repos/get-content": ("contents",),
 }
 NOT_ACCESSIBLE = "Resource not accessible by integration"

@@ -103,6 +103,30 @@ class Forms:
         page = {"html_url": self._page(f"pull/{pull.number}")}
         return {"number": pull.number, "pull_request": page}
 
+    def any_issue(self, issue):
+        """An issue, or a pull request where issues are listed."""
+        if hasattr(issue, "head_sha"):
+            shown = {"title": "a pull request", "body": None, **self.issue(issue)}
+            return {**shown, "state": issue.state, "user": self.user(issue.author)}
+        return {
+            "id": 10_000 + issue.number,
+            "number": issue.number,
+            "html_url": self._page(f"issues/{issue.number}"),
+            "title": issue.title,
+            "body": issue.body,
+            "state": issue.state,
+            "user": self.user(issue.author),
+        }
+
+    def commit(self, commit):
+        """Nobody is known by an address that no account has."""
+        known = "@" not in commit.author
+        return {
+            "sha": commit.sha,
+            "author": self.user(commit.author) if known else None,
+            "parents": [{"sha": parent} for parent in commit.parents],
+        }
+
     def file_of_pull(self, path, before, after):
         status = "added" if before is None else "removed" if after is None else "modified"
         sha = blob_sha(before if after is None else after)

@@ -98,6 +98,9 @@ class Root:
             "viewerDidAuthor": comment.author == self._login,
         }
 
+    def viewer(self, _info):
+        return {"login": self._login}
+
     # --- mutations
 
     def createCommitOnBranch(self, _info, input):  # noqa: A002, N802 - GitHub's names

@@ -28,8 +28,9 @@ NAME = "urn:github"
 SLASHES = {"path", "ref", "branch", "commit_sha"}
 ERROR = {"$ref": f"{NAME}#/components/schemas/basic-error"}
 JSON = "application/json"
-# The descriptions deny it, and GitHub does send it: the repository of a fork that is gone.
-UNTRUE = re.compile(r"/(head/repo|head_repository): None ")
+# The descriptions deny it, and GitHub does send it: the repository of a fork that is gone, and the
+# author of a commit whom no account is known for.
+UNTRUE = re.compile(r"/(author|head/repo|head_repository): None ")
 FORMATS = jsonschema.FormatChecker()
 # Without the keys by which they differ, several of "one of" may fit.
 PARTIAL = extend(

@@ -65,6 +65,22 @@ class Pull:
     author: str
     draft: bool
     state: str
+    merged_as: str = ""
+
+
+@dataclass
+class Issue:
+    number: int
+    author: str
+    title: str
+    bodies: list[str]
+    assignees: list[str]
+    state: str = "open"
+    state_reason: str | None = None
+
+    @property
+    def body(self):
+        return self.bodies[-1]
 
 
 @dataclass
@@ -136,6 +152,7 @@ class State:
         # GitHub says "truncated" of a tree with more.
         self.most_tree_items = 100_000
         self.pulls: dict[int, Pull] = {}
+        self.issues: dict[int, Issue] = {}
         self.comments: dict[int, Comment] = {}
         self.checks: dict[int, CheckRun] = {}
         self.runs: dict[int, Run] = {}

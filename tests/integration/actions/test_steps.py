@@ -229,6 +229,13 @@ def test_a_baseline_is_made_of_a_file_or_for_a_comment_and_its_history_is_drawn(
         assert asked == ["--workloads=workloads", "--baselines=baselines", *words]
 
 
+def test_the_issues_of_several_watches_are_kept_together(recorded):
+    job = recorded()
+    job.run_action(BASELINE, mode="issue", watch="a.json\nthe b.json\n")
+
+    assert called(job, "issue") == ["issue", "--", "a.json", "the b.json"]
+
+
 @pytest.mark.parametrize(
     ("action", "inputs", "step"),
     [
@@ -238,6 +245,7 @@ def test_a_baseline_is_made_of_a_file_or_for_a_comment_and_its_history_is_drawn(
         (BASELINE, {"mode": "comment"}, "Answer the comment"),
         (BASELINE, {"mode": "accept"}, None),
         (BASELINE, {"mode": "history"}, None),
+        (BASELINE, {"mode": "issue"}, "Keep the issues"),
     ],
 )
 def test_the_token_is_given_to_the_step_that_asks_github_and_to_no_other(
@@ -259,7 +267,7 @@ def test_an_unknown_mode_ends_before_anything_is_done(recorded, mode):
     done = job.run_action(BASELINE, mode=mode)
 
     assert done.step("install").code == 2
-    assert "expected accept, comment or history" in done.step("install").log
+    assert "expected accept, comment, history or issue" in done.step("install").log
     assert "b" not in [said for _, said in job.annotations]
     assert not list(Path(job.machine["RECORD"]).parent.glob("record*"))
 
@@ -277,6 +285,7 @@ def test_an_unknown_mode_ends_before_anything_is_done(recorded, mode):
         (BASELINE, ["accept"], {"append": "true"}),
         (BASELINE, ["github", "answer-comment"], {"mode": "comment", "asked": "asked.yml"}),
         (BASELINE, ["history"], {"mode": "history"}),
+        (BASELINE, ["github", "issue"], {"mode": "issue"}),
     ],
 )
 def test_the_options_are_those_that_the_command_knows(recorded, action, command, inputs):

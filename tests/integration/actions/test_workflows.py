@@ -275,7 +275,7 @@ def test_two_calls_of_baseline_yml_share_no_artifact_and_push_out_none(expressio
     places = [*names, *keys, document["concurrency"]["group"]]
     run = {"run_id": 1, "run_attempt": 1}
 
-    assert (len(names), len(keys)) == (3, 3)
+    assert (len(names), len(keys)) == (4, 3)
     for place in places:
         filled = [
             expressions.filled(place, {"inputs": {"artifact": each}, "github": run})

@@ -13,6 +13,13 @@ def pulls(call):
     return Answer(200, [call.forms.pull(pull) for pull in call.page(found)])
 
 
+def pulls_of_commit(call):
+    """A commit that a pull request has brought, or of which it is the head."""
+    sha = call.parts["commit_sha"]
+    found = [pull for pull in call.state.pulls.values() if sha in {pull.head_sha, pull.merged_as}]
+    return Answer(200, [call.forms.pull(pull) for pull in call.page(found)])
+
+
 def pull_files(call):
     changes = call.page(list(call.state.changed_files(_pull(call))))
     return Answer(200, [call.forms.file_of_pull(*change) for change in changes])

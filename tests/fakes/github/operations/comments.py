@@ -1,4 +1,4 @@
-"""Comments of a pull request."""
+"""Comments of a pull request or an issue."""
 
 from tests.fakes.github.call import Answer, RefusedError
 
@@ -20,8 +20,8 @@ def listed(call):
 
 
 def create(call):
-    call.found(call.state.pulls, call.number("issue_number"))
-    body = _accepted(call.body["body"])
+    call.found({**call.state.pulls, **call.state.issues}, call.number("issue_number"))
+    body = accepted(call.body["body"])
     comment = call.state.add_comment(call.number("issue_number"), body, call.login)
     return Answer(201, call.forms.comment(comment))
 
@@ -32,7 +32,7 @@ def get(call):
 
 def update(call):
     comment = _comment(call)
-    call.state.edit_comment(comment, _accepted(call.body["body"]))
+    call.state.edit_comment(comment, accepted(call.body["body"]))
     return Answer(200, call.forms.comment(comment))
 
 
@@ -45,7 +45,7 @@ def _comment(call):
     return call.found(call.state.comments, call.number("comment_id"))
 
 
-def _accepted(body):
+def accepted(body):
     if not body.strip():
         raise RefusedError(422, "Validation Failed", [BLANK])
     if len(body) > LONGEST:

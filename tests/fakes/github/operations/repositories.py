@@ -28,6 +28,13 @@ def contents(call):
     return Answer(200, [call.forms.entry(path, commit.files[path]) for path in folder])
 
 
+def commit(call):
+    sha = call.state.resolve(call.repository, call.parts["ref"])
+    if sha is None:
+        raise RefusedError(422, f"No commit found for SHA: {call.parts['ref']}")
+    return Answer(200, call.forms.commit(call.state.commits[sha]))
+
+
 def git_blob(call):
     content = call.state.blob(call.parts["file_sha"])
     if content is None:
