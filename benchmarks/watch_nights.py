@@ -241,6 +241,7 @@ def _watch(world: Simulated, before: Watched | None, night: int) -> Watched:
         today=today,
         find_accepted=lambda _culprit: None,
         keep=lambda _known: None,
+        find_owner=lambda _workload: None,
     ).go(suspects, {})
 
 

@@ -249,11 +249,13 @@ class Entry(Struct, frozen=True, kw_only=True):
 
     ``name`` begins the ids of its workloads; empty means the name of the file. ``launch`` says how
     it is started; the parameter ``world_size`` then says in how many ranks, or on how many devices.
-    ``inputs`` are files that it depends on although a recording does not show it.
+    ``inputs`` are files that it depends on although a recording does not show it. ``owner`` is who
+    is told of a loss, as "@org/perf".
     """
 
     workload: Name
     name: NameOrEmpty = ""
+    owner: Text = ""
     parameters: dict[Key, Scalar] = {}
     # An empty list would make no workload at all, and nobody would see it go.
     matrix: dict[Key, Annotated[tuple[Scalar, ...], msgspec.Meta(min_length=1)]] = {}
@@ -346,6 +348,7 @@ class CommandEntry(Struct, frozen=True, kw_only=True):
     """
 
     name: Name
+    owner: Text = ""
     command: Annotated[Text, msgspec.Meta(min_length=1)]
     metric: Text = ""
     skip: Count = 0
@@ -446,10 +449,12 @@ class SuiteSpec(Struct, frozen=True, kw_only=True):
 
     ``device`` is where it belongs. ``canaries`` says whether fixed programs watch the machine
     meanwhile. ``fail_on`` is the mildest finding that fails a job. ``fresh`` is how long
-    `ci-perf screen` believes that a machine is still as its newest session was.
+    `ci-perf screen` believes that a machine is still as its newest session was. ``owner`` is who is
+    told of a loss of a workload that names none.
     """
 
     description: Text = ""
+    owner: Text = ""
     device: SuiteDevice = "auto"
     canaries: bool = True
     fail_on: FailOn = "proven"
@@ -459,6 +464,17 @@ class SuiteSpec(Struct, frozen=True, kw_only=True):
     workloads: tuple[Entry, ...] = ()
     commands: tuple[CommandEntry, ...] = ()
     pytest: tuple[PytestEntry, ...] = ()
+
+    def find_owner(self, workload: str) -> str | None:
+        """Return who is told of a loss of a workload: the owner of its entry, else of the suite."""
+        owners = {each.name: each.owner for each in self.commands}
+        owners |= {each.name or each.workload: each.owner for each in self.workloads}
+        names = [
+            name
+            for name, owner in owners.items()
+            if owner and (workload == name or workload.startswith(f"{name}."))
+        ]
+        return owners.get(max(names, key=len, default=""), self.owner) or None
 
 
 class SuiteFile(Struct, frozen=True, kw_only=True):

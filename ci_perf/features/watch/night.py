@@ -97,6 +97,7 @@ class Night:
     today: str
     find_accepted: Callable[[Culprit], tuple[str, str | None] | None]
     keep: Callable[[Watched], None]
+    find_owner: Callable[[str], str | None]
     culprits: dict[str, Culprit] = field(init=False)
     creeps: dict[Key, Creep] = field(init=False)
     suspicions: dict[Key, Suspicion] = field(init=False)
@@ -394,6 +395,7 @@ class Night:
             rows=tuple(rows.values()),
             cause=next(filter(None, map(_cause_of, answer.losses)), None),
             command=f"ci-perf bisect {ends} {workload} --metric {metric}",
+            owner=self.find_owner(workload),
             first_seen=before.first_seen if before else self.today,
             checked=self.today,
         )
@@ -410,6 +412,7 @@ class Night:
             low=change.interval.low if change.interval else ratio,
             high=change.interval.high if change.interval else ratio,
             largest=largest,
+            owner=self.find_owner(key[0]),
         )
 
     def _note_failures(self, answer: PairsAnswer, workloads: Iterable[str]) -> None:

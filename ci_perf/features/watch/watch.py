@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from ci_perf import hooks
+from ci_perf import hooks, suite
 from ci_perf.api_types import Notify
 from ci_perf.baselines import layout
 from ci_perf.errors import OF_MACHINE, CiPerfError, InvalidFileError
@@ -77,6 +77,7 @@ def watch(
             today=known.started[:10],
             find_accepted=_find_accepted(options, machine),
             keep=keep,
+            find_owner=_find_owner(options),
         )
         night.go(suspects, list_unanswered(comparison))
     return files.read(output, Watched)
@@ -200,6 +201,12 @@ def _find_accepted(
         return newest.reason if newest else "", min(filter(None, days), default=None)
 
     return find_accepted
+
+
+def _find_owner(options: MeasureOptions) -> Callable[[str], str | None]:
+    """Return what says who owns a workload, by suite.toml."""
+    name, folder = suite.locate(options.suite, Path(options.root, options.workloads))
+    return suite.load(folder).suites[name].find_owner
 
 
 @dataclass(slots=True)

@@ -109,6 +109,7 @@ def spend_night(world, *suspects, find_accepted=lambda _culprit: None, keep=None
         today=DAY,
         find_accepted=find_accepted,
         keep=keep or (lambda _known: None),
+        find_owner={"w0": "@org/perf"}.get,
     )
     return night.go(suspects, {})
 
@@ -124,6 +125,7 @@ def test_workloads_of_one_commit_are_one_culprit_by_one_search():
     assert sorted(row.workload for row in culprit.rows) == sorted(names)
     assert (culprit.window.good, culprit.window.bad) == (a_sha(2), a_sha(LAST))
     assert [asked[0] for asked in world.asked] == ["pairs", "search", "pairs"]
+    assert culprit.owner == "@org/perf"
     assert culprit.cause == LossCause(
         text="8 → 16 calls", function="Model.forward", file="model.py"
     )
