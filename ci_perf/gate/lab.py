@@ -118,7 +118,7 @@ def _launcher(
     where, files = options.runner, options.workloads
     if where.kind == runners.LOCAL:
         home = options.home or (base.head_top if base else None)
-        return local.launcher(Path(plan.root), home, _find_pythons(base))
+        return local.launcher(Path(plan.root), home, _find_pythons(base, plan, options))
     opened: Callable[..., contextlib.AbstractContextManager[Launcher]]
     opened = hooks.load(hooks.find_launchers()[where.kind].open)
     return opened(where, plan, files, base, run=identity, ending=ending, notify=notify)
@@ -155,8 +155,11 @@ def _list_files(plan: Plan) -> list[Path]:
     return [Path(each.file) for each in (*plan.workloads, *plan.tests)]
 
 
-def _find_pythons(base: Checkout | None) -> dict[Path, SidePython]:
-    return {base.root: base.python} if base and base.python else {}
+def _find_pythons(
+    base: Checkout | None, plan: Plan, options: MeasureOptions
+) -> dict[Path, SidePython]:
+    pythons = {Path(plan.root): SidePython(packages=options.packages)}
+    return {**pythons, base.root: base.python} if base and base.python else pythons
 
 
 def _with_environment(
@@ -172,7 +175,7 @@ def _with_environment(
     """
     assert base.python is not None
     home = options.home or base.head_top
-    launcher = local.LocalLauncher(base.root, home=home, pythons=_find_pythons(base))
+    launcher = local.LocalLauncher(base.root, home=home, pythons=_find_pythons(base, plan, options))
     try:
         other = session.describe(plan, launcher, machine.device, interrupts)
     except CiPerfError as error:
@@ -182,7 +185,7 @@ def _with_environment(
     names = ("python", "cuda", "cudnn")
     differences = side_python.list_differences(
         side_python.ask(base.python),
-        side_python.ask(SidePython()),
+        side_python.ask(SidePython(packages=options.packages)),
         {name: (getattr(before, name), getattr(after, name)) for name in names},
         _list_files(plan),
     )

@@ -32,7 +32,8 @@ class MeasureOptions(RepositoryFolders):
     workloads. Also an interrupted run is in ``output``. ``unit`` is the id of the unit of work,
     where these are the options of one, and ``suspects`` how many metrics of all units share the
     chance of a false alarm. Without ``awaits_quiet``, the machine is measured as it is. ``home`` is
-    the checkout of the user, where ``root`` is that of another commit.
+    the checkout of the user, where ``root`` is that of another commit. ``packages`` are folders of
+    packages for the head.
     """
 
     suite: str = option(
@@ -146,6 +147,7 @@ class MeasureOptions(RepositoryFolders):
     unit: str = ""
     suspects: int = 0
     awaits_quiet: bool = True
+    packages: tuple[str, ...] = ()
     home: Path | None = None
 
     def __post_init__(self) -> None:

@@ -90,15 +90,15 @@ def search(
     root = measuring.root
     line = commits.between(root, good, bad)
     programs = CommitPrograms(line, measuring, notify)
-    workload, has_setup = _find_workload(programs, measuring.select, bad)
+    workload, has_setup = find_workload(programs, measuring.select, bad)
     with signals.note_signals() as ending, contextlib.ExitStack() as stack:
         base = stack.enter_context(worktree.commit_of(root, line.id(0), has_setup=has_setup))
         launching = sessions(measuring, base, ending, notify, listener, workload=workload)
         answers = Answers(programs, workload)
-        return _Bisecting(measuring, good, bad, metric, answers, launching, notify, ending).go()
+        return Bisecting(measuring, good, bad, metric, answers, launching, notify, ending).go()
 
 
-def _find_workload(programs: CommitPrograms, wanted: tuple[str, ...], bad: str) -> tuple[str, bool]:
+def find_workload(programs: CommitPrograms, wanted: tuple[str, ...], bad: str) -> tuple[str, bool]:
     """Return the workload as the known-bad commit has it, and whether its suite has a setup."""
     plan = programs.plan(len(programs.line.commits) - 1)
     names = [
@@ -118,7 +118,7 @@ class _BudgetSpentError(Exception):
 
 
 @dataclass(slots=True)
-class _Bisecting:
+class Bisecting:
     """A search that goes on."""
 
     measuring: MeasureOptions

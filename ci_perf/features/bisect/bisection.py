@@ -69,7 +69,8 @@ class Bisection(Struct, tag_field="type", tag="bisection", frozen=True, kw_only=
     ``good`` and ``bad`` are what was asked for. ``metric`` is the one that is worse in the
     known-bad commit, empty where none is. The culprit comes after place ``low`` of ``commits``, and
     is not after place ``high``; with ``outcome`` "found" it is the commit at ``high``. ``sessions``
-    counts the commits that were measured. ``notes`` are for the reader.
+    counts the commits that were measured. ``notes`` are for the reader. With ``over``, a package,
+    each of ``commits`` is a version of it, and all code is of one commit.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -77,6 +78,7 @@ class Bisection(Struct, tag_field="type", tag="bisection", frozen=True, kw_only=
     suite: SuiteName
     workload: Name
     metric: NameOrEmpty
+    over: NameOrEmpty = ""
     good: Text
     bad: Text
     outcome: BisectOutcome

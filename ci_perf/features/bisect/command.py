@@ -7,13 +7,12 @@ import click
 
 import ci_perf
 from ci_perf.cli import console, measure_options, options, reports
-from ci_perf.errors import ExitCode
+from ci_perf.errors import ExitCode, UsageError
+from ci_perf.gate import arguments
 
 
 @click.command("bisect")
-@click.argument("good")
-@click.argument("bad")
-@click.argument("workload")
+@click.argument("names", nargs=-1, metavar="GOOD BAD WORKLOAD")
 @measure_options.add_measure_options(
     "wait_s",
     "threads",
@@ -28,15 +27,28 @@ from ci_perf.errors import ExitCode
     help="The metric to judge, such as step_time_s or peak_allocated_bytes. By default the step "
     "time if it is worse, else the worst metric that gates.",
 )
+@click.option(
+    "--over",
+    default="",
+    metavar="PACKAGE=V1,V2,…",
+    help="Bisect versions of a package instead, the good one first: only WORKLOAD is named.",
+)
+@click.option(
+    "--setup",
+    default="",
+    metavar="COMMAND",
+    help="With --over: what installs {version} into {folder}, such as 'uv pip install --target "
+    "{folder} torch=={version}'.",
+)
 @options.table_format
 @options.output
 def bisect_command(
     *,
     measuring: dict[str, Any],
-    good: str,
-    bad: str,
-    workload: str,
+    names: tuple[str, ...],
     metric: str,
+    over: str,
+    setup: str,
     format: str | None,  # noqa: A002  the option's name, and that of its environment variable
     output: Path | None,
 ) -> int:
@@ -52,15 +64,26 @@ def bisect_command(
     interrupted (the answer so far is printed).
     """
     reports.check_target(output, inputs=[])
-    bisected = ci_perf.bisect(
-        good,
-        bad,
-        workload,
-        metric=metric,
-        **measuring,
-        notify=console.say,
-        listener=measure_options.open_listener,
-    )
+    expected = ("WORKLOAD",) if over else ("GOOD", "BAD", "WORKLOAD")
+    if len(names) != len(expected):
+        raise UsageError(
+            f"bisect: expected {' '.join(expected)}, found {' '.join(names) or 'none'}"
+        )
+    if setup and not over:
+        raise UsageError("--setup: expected --over PACKAGE=V1,V2, whose versions it installs")
+    following: dict[str, Any] = {
+        "metric": metric,
+        "notify": console.say,
+        "listener": measure_options.open_listener,
+    }
+    if over:
+        from ci_perf.features.bisect import versions
+
+        asked = arguments.measure_options(None, measuring, select=names[0])
+        bisected = versions.search_versions(asked, over, setup, **following)
+    else:
+        good, bad, workload = names
+        bisected = ci_perf.bisect(good, bad, workload, **measuring, **following)
     from ci_perf.features.bisect import report
 
     reports.emit_page(report.page(bisected), format, output, document=bisected)

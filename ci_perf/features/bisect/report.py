@@ -44,7 +44,13 @@ def page(bisection: Bisection) -> Page:
 
 def name(each: BisectedCommit) -> str:
     """Return what people call a commit: the beginning of its name, and its first line."""
+    if not each.commit.date:  # a version of a package
+        return each.commit.id
     return f"{each.commit.id[:_ID]} {each.commit.title}".strip()
+
+
+def _noun(bisection: Bisection) -> str:
+    return "version" if bisection.over else "commit"
 
 
 def _headline(bisection: Bisection) -> Phrase:
@@ -62,10 +68,10 @@ def _headline(bisection: Bisection) -> Phrase:
         return fill(said + (": {change}" if change else ""), change=_change(change), **named)
     if bisection.outcome == "found":
         assert bisection.parent is not None
-        culprit = (name(bisection.commits[bisection.high]),)
+        culprit = (f"{bisection.over} {name(bisection.commits[bisection.high])}".strip(),)
         step = _change(bisection.parent.change or change)
         return fill("{name} made {workload} worse: {change}", name=culprit, change=step, **named)
-    left = units.render_count(bisection.high - bisection.low, "commit")
+    left = units.render_count(bisection.high - bisection.low, _noun(bisection))
     return fill(
         f"One of {left} made {{workload}} worse: {{change}}", change=_change(change), **named
     )
@@ -93,10 +99,15 @@ def _about_culprit(bisection: Bisection) -> Iterator[Phrase]:
     assert parent.change is not None
     commit = culprit.commit
     day = commit.date[:_DAY]
-    yield fill(f"By {{author}}, {day}: `git show {commit.id}`", author=(commit.author,))
+    if bisection.over:
+        before = bisection.commits[bisection.low].commit.id
+        yield (bisection.over, Words(" "), before, Words(" → "), commit.id)
+    else:
+        yield fill(f"By {{author}}, {day}: `git show {commit.id}`", author=(commit.author,))
     pairs = units.render_count(parent.change.pairs, "pair")
     if parent.launched:
-        yield (Words(f"{pairs} of it and its parent have shown it."),)
+        parent_name = "the version before" if bisection.over else "its parent"
+        yield (Words(f"{pairs} of it and {parent_name} have shown it."),)
     else:
         words = (
             f"{pairs} have shown it: its parent runs the same program as the known-good commit, so "
@@ -107,9 +118,9 @@ def _about_culprit(bisection: Bisection) -> Iterator[Phrase]:
     whole, step = (change.ratio if change else None) or 1.0, parent.change.ratio
     if whole > 1 and step and math.log(step) < _MOST_OF_IT * math.log(whole):
         words = (
-            "From the known-good to the known-bad commit it is "
-            f"{units.percent(whole - 1)}: other commits have added to it. Bisect before "
-            "and after this one to find them."
+            f"From the known-good to the known-bad {_noun(bisection)} it is "
+            f"{units.percent(whole - 1)}: other {_noun(bisection)}s have added to it. Bisect "
+            "before and after this one to find them."
         )
         yield (Words(words),)
     if culprit.parents > 1:
@@ -124,6 +135,12 @@ def _about_culprit(bisection: Bisection) -> Iterator[Phrase]:
 
 def _continue(bisection: Bisection) -> Phrase:
     """Return the command that searches in what is left."""
+    if bisection.over:
+        left = bisection.commits[bisection.low : bisection.high + 1]
+        over = f"{bisection.over}={','.join(each.commit.id for each in left)}"
+        return (
+            Command(f"ci-perf bisect {bisection.workload} --over {quote_word(over)} --setup …"),
+        )
     ends = (bisection.commits[at].commit.id[:_ID] for at in (bisection.low, bisection.high))
     words = [*map(quote_word, ends), bisection.workload, "--suite", bisection.suite]
     return (Command(f"ci-perf bisect {' '.join(words)}"),)
@@ -147,7 +164,7 @@ def _why_no_answer(bisection: Bisection) -> Iterator[Phrase]:
             "to the known-good or to the known-bad one."
         )
     if any(each.answer == CommitAnswer.FAILED for each in within):
-        yield (Words("Commits that cannot be measured may be the one, too."),)
+        yield (Words(f"{_noun(bisection).title()}s that cannot be measured may be the one, too."),)
     if bisection.parent is not None:
         seen = _change(bisection.parent.change) or (Sentence(bisection.parent.note),)
         words = "The search ended at one commit, and its pairs with its parent do not show it: "
@@ -155,14 +172,14 @@ def _why_no_answer(bisection: Bisection) -> Iterator[Phrase]:
 
 
 def _spent(bisection: Bisection) -> Phrase:
-    commits = units.render_count(len(bisection.commits) - 1, "commit")
+    commits = units.render_count(len(bisection.commits) - 1, _noun(bisection))
     sessions = units.render_count(bisection.sessions, "session")
     said = f"{commits} from {{good}} to {{bad}}: {sessions}, {units.duration(bisection.duration_s)}"
     return fill(said, good=(bisection.good,), bad=(bisection.bad,))
 
 
 def _table(bisection: Bisection) -> Table:
-    heading = ("commit", "pairs with the known-good one", "answer")
+    heading = (_noun(bisection), "pairs with the known-good one", "answer")
     shown = [
         (at, each)
         for at, each in enumerate(bisection.commits)

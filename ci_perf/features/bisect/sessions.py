@@ -70,11 +70,7 @@ class BisectSessions(CommitSessions):
         """
         self.count += 1
         try:
-            if not against:
-                run = self.run(commit, self._base, judge, budget_s=self.left_s)
-            else:
-                with worktree.commit_of(self._options.root, against) as base:
-                    run = self.run(commit, base, judge, budget_s=self.left_s)
+            run = self._launch(commit, judge, against)
         except OF_MACHINE:
             raise
         except CiPerfError as error:
@@ -82,6 +78,12 @@ class BisectSessions(CommitSessions):
         if run_summary.is_interrupted(run):
             raise KeyboardInterrupt
         return measurement_of(run, judge)
+
+    def _launch(self, commit: str, judge: PairsJudge, against: str) -> Run:
+        if not against:
+            return self.run(commit, self._base, judge, budget_s=self.left_s)
+        with worktree.commit_of(self._options.root, against) as base:
+            return self.run(commit, base, judge, budget_s=self.left_s)
 
 
 def measurement_of(run: Run, judge: PairsJudge) -> Measurement:
