@@ -70,7 +70,6 @@ _NOISY_RANGES = frozenset({Kind.COMPILE, Kind.SHARE})
 _FEWEST_ALONE = 2
 # Codes of what pairs show, and not the history.
 _BY_PAIRS = frozenset({Code.BEYOND_LIMIT, Code.TOO_FEW_PAIRS, Code.SPREAD, Code.TWO_MODES})
-_UNPROVEN = frozenset({Verdict.INCONCLUSIVE, Verdict.LIKELY_SLOWER})
 _LOSSES = frozenset({Verdict.REGRESSED, Verdict.LIKELY_SLOWER})
 _PROVEN = frozenset({Verdict.REGRESSED, Verdict.IMPROVED})
 
@@ -100,7 +99,7 @@ def _is_only_by_history(of: Judgement, row: Change) -> bool:
 
 def _has_failing_base(of: Judgement, row: Change) -> bool:
     paired = of.candidate.paired
-    return paired is not None and bool(paired.failure) and row.verdict in _UNPROVEN
+    return paired is not None and bool(paired.failure) and row.verdict in signs.UNPROVEN
 
 
 def _has_own_file(of: Judgement, row: Change) -> bool:
@@ -177,7 +176,7 @@ def _is_proven_before(of: Judgement, row: Change) -> bool:
 def _has_new_processes(of: Judgement, row: Change) -> bool:
     """Whether new processes explain all of the growth of memory: they share the work."""
     is_of_tree = of.candidate.fits_new_processes and of.candidate.metric == metrics.HOST_RSS_PEAK
-    return is_of_tree and row.code in _BY_PAIRS and row.verdict in _LOSSES | _UNPROVEN
+    return is_of_tree and row.code in _BY_PAIRS and row.verdict in _LOSSES | signs.UNPROVEN
 
 
 ROW: tuple[Rule[Judgement, Change], ...] = (
@@ -351,9 +350,6 @@ MACHINE: tuple[Rule[Validity, Row], ...] = (
 
 # --- noisy rows of a workload whose exact rows say something
 
-# Reason codes that say no more than that launches were too few, or too different.
-_TOO_FEW_PAIRS = frozenset({Code.TOO_FEW_PAIRS, Code.SPREAD, Code.WORSE_BY_HISTORY})
-
 
 class WorkloadRows(NamedTuple):
     """The rows of a workload, and what the exact ones say."""
@@ -376,7 +372,7 @@ def _does_more(workload: WorkloadRows, row: Change) -> bool:
 
 def _is_cut_short(_workload: WorkloadRows, row: Change) -> bool:
     is_open = row.verdict is Verdict.LIKELY_SLOWER or signs.is_open(row)
-    is_short = 0 < row.pairs < LOOKS[0] and row.code in _TOO_FEW_PAIRS
+    is_short = 0 < row.pairs < LOOKS[0] and row.code in signs.TOO_FEW_PAIRS
     return is_short and is_open and signs.is_far(row)
 
 

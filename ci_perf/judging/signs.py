@@ -16,9 +16,11 @@ SLOWED = frozenset({metrics.STEP_TIME.name, metrics.STEP_CPU.name, metrics.STEP_
 _COUNTS = frozenset(metric.name for metric in metrics.JUDGED if metric.kind is Kind.COUNT)
 _WORK = frozenset({metrics.OPERATORS.name, metrics.FLOPS.name})
 _EXACT = _COUNTS | {metrics.PEAK_ALLOCATED.name}
+# Verdicts of what looks like a change, or may be one, and is not proven.
+UNPROVEN = frozenset({Verdict.INCONCLUSIVE, Verdict.LIKELY_SLOWER})
 # Reason codes that say no more than that launches were too few, or too different.
-_TOO_FEW_PAIRS = frozenset({Code.TOO_FEW_PAIRS, Code.SPREAD, Code.WORSE_BY_HISTORY})
-_ONLY_NOISE = _TOO_FEW_PAIRS | {Code.TOO_FEW_SESSIONS}
+TOO_FEW_PAIRS = frozenset({Code.TOO_FEW_PAIRS, Code.SPREAD, Code.WORSE_BY_HISTORY})
+_ONLY_NOISE = TOO_FEW_PAIRS | {Code.TOO_FEW_SESSIONS}
 
 
 def is_far(row: Change) -> bool:

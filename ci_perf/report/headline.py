@@ -14,7 +14,6 @@ from ci_perf.model.comparison import (
     Row,
     Severity,
     Uncompared,
-    Verdict,
     is_of_workload,
     severity_of,
 )
@@ -79,7 +78,6 @@ class RowFinding(Enum):
     kind: _FindingKind
 
 
-_UNDECIDED = frozenset({Verdict.INCONCLUSIVE, Verdict.LIKELY_SLOWER})
 # What is said of what the base has, too, and no pair has compared.
 _WITHOUT_PAIR = {
     Code.TOO_FEW_PAIRS: RowFinding.NOT_COMPARED,
@@ -183,7 +181,7 @@ def _name_bound(rows: Iterable[Row]) -> list[Phrase]:
     bounds = [
         (row.interval.high - 1 if row.interval else math.inf, row)
         for row in rows
-        if isinstance(row, Change) and row.gate and row.verdict in _UNDECIDED
+        if isinstance(row, Change) and row.gate and row.verdict in signs.UNPROVEN
         if row.code is not Code.UNTRUSTED and phrases.unit(row.metric) in phrases.OF_TIME
     ]
     if not bounds:

@@ -27,7 +27,6 @@ _Rule = tuple[Code | None, Callable[[R], bool], str]
 _LARGEST_EXCLUDED = 10.0
 # What these say is in the numbers.
 _PLAIN = frozenset({Code.WITHIN_LIMIT, Code.BEYOND_LIMIT})
-_OPEN = frozenset({Verdict.INCONCLUSIVE, Verdict.LIKELY_SLOWER})
 
 
 def describe(row: Row) -> Words:
@@ -66,7 +65,7 @@ def _explain_verdict(row: Change) -> Iterator[str]:
     """Say why a row has its verdict, and of an open one what would decide it."""
     reason = ""
     if (
-        row.code not in _PLAIN or row.verdict in _OPEN or row.drift or row.earlier_pairs
+        row.code not in _PLAIN or row.verdict in signs.UNPROVEN or row.drift or row.earlier_pairs
     ):  # few rows of a large suite
         reason = _explain_code(row)
     yield reason
@@ -74,7 +73,7 @@ def _explain_verdict(row: Change) -> Iterator[str]:
         yield write("no_base", row=row)
         return
     by_itself = signs.is_cut_short(row) or signs.is_by_history_alone(row)
-    if row.verdict in _OPEN and not by_itself and (row.remedy is not None or not reason):
+    if row.verdict in signs.UNPROVEN and not by_itself and (row.remedy is not None or not reason):
         yield write("what_decides", row=row)
 
 
@@ -174,7 +173,7 @@ def describe_excluded(row: Change) -> Words:
 def _name_signs(row: Change) -> Iterator[str]:
     """Name the exact metrics that moved, and those that stayed, of a time that is not proven."""
     is_slower = row.verdict is Verdict.UNCHANGED and row.ratio is not None and row.ratio > 1
-    is_unproven = row.verdict in _OPEN or is_slower
+    is_unproven = row.verdict in signs.UNPROVEN or is_slower
     if row.signs is None or row.metric not in signs.SLOWED or not is_unproven:
         return
     if row.signs.moved:
