@@ -201,6 +201,7 @@ def tell_scope(comparison: Comparison) -> Phrase:
         base=provenance.find_base_source(comparison),
         commit=provenance.commit,
         has_commits=provenance.has_commits(comparison),
+        age_days=provenance.find_age_days(comparison),
         machine=provenance.machine(machine) if machine else "",
         workloads=len(phrases.names(comparison.rows)),
         metrics=sum(not is_of_workload(row) for row in comparison.rows),

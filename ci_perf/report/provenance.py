@@ -1,5 +1,6 @@
 """Where numbers come from: machines, commits, sessions, and how base and head were interleaved."""
 
+import re
 from collections.abc import Iterator
 
 import msgspec
@@ -15,6 +16,9 @@ from ci_perf.report.sentences import say
 # What stands for a commit or a branch that nobody knows, as of samples.
 _UNKNOWN = "unknown"
 _SHORT_SHA = 7
+_DATE = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
+# By then a machine has had updates.
+_OLD_DAYS = 30
 _MAX_DIFFERENCES = 20
 _MAX_NOTES = 20
 
@@ -79,6 +83,21 @@ def list_environment(comparison: Comparison) -> list[tuple[Phrase, Phrase, Phras
 def has_commits(comparison: Comparison) -> bool:
     """Whether a commit is known: samples have none."""
     return {comparison.base.source.commit, comparison.head.source.commit} != {_UNKNOWN}
+
+
+def find_age_days(comparison: Comparison) -> int:
+    """Return how much older than the head the newest baseline is, in days; 0 up to 30 days."""
+    base, head = (_count_days(side.newest) for side in (comparison.base, comparison.head))
+    return head - base if base and head - base > _OLD_DAYS else 0
+
+
+def _count_days(time: str) -> int:
+    """Count the days before a time by the calendar, in which a year begins in March; 0: no time."""
+    if (date := _DATE.match(time)) is None:
+        return 0
+    year, month, day = map(int, date.groups())
+    year, month = (year, month - 3) if month > 2 else (year - 1, month + 9)
+    return 365 * year + year // 4 - year // 100 + year // 400 + (153 * month + 2) // 5 + day
 
 
 def find_base_source(comparison: Comparison) -> Source:

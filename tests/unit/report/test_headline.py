@@ -8,7 +8,7 @@ from ci_perf.model.comparison import Interval, Signs, Verdict
 from ci_perf.model.process import NO_RESULT_IN_TIME
 from ci_perf.model.validity import Status, validity_of
 from ci_perf.report import headline, remarks
-from tests.comparisons import a_change, a_comparison, an_uncompared
+from tests.comparisons import a_change, a_comparison, a_side, an_uncompared
 from tests.headlines import FAIL, PASS
 from tests.headlines import NO_ANSWER as OPEN
 from tests.runs import a_reason
@@ -143,3 +143,21 @@ def test_a_part_of_the_suite_is_said_to_be_a_part():
 
 def test_a_row_that_is_worse_by_its_history_alone_says_how_far():
     assert "worse than its history (+25.0 %)" in remarks.describe(by_history("bert", 0.96))
+
+
+@pytest.mark.parametrize(
+    ("newest", "said"),
+    [
+        ("2026-10-22T10:00:00Z", ""),
+        ("2026-10-21T10:00:00Z", "; the newest baseline is 31 days old"),
+        ("2024-02-28T23:00:00Z", "; the newest baseline is 997 days old"),
+        ("", ""),
+        ("9999-99-99", ""),
+        ("yesterday", ""),
+    ],
+)
+def test_the_scope_says_how_old_old_baselines_are(newest, said):
+    comparison = a_comparison(a_change(), base=a_side(newest=newest))
+    scope = "".join(headline.tell_scope(comparison))
+
+    assert scope.endswith(f"a1b2c3d → d4e5f6a{said}")
