@@ -26,6 +26,7 @@ from ci_perf.report import (
     phrases,
     profiles,
     provenance,
+    same_program,
     table_rows,
     units,
 )
@@ -85,7 +86,7 @@ def continue_page(comparison: Comparison, *, rows: int, is_folding: bool = True)
             yield measured_first
         else:
             yield Fold(say("first_numbers"), [measured_first], is_open=True)
-    why: list[Block] = []
+    why: list[Block] = [*itertools.islice(same_program.list_differences(comparison), rows // 3)]
     for explain in map(hooks.load, hooks.find_targets("section")):
         why += explain(comparison.rows, most=rows // 3)
     if why := [*why, *gpu_differences.describe(comparison)]:

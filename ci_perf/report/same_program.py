@@ -1,8 +1,8 @@
 """What a report says of workloads that were not launched or need not be, and why others were."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
-from ci_perf.model.comparison import Code, Comparison, Uncompared
+from ci_perf.model.comparison import Change, Code, Comparison, Uncompared, Verdict
 from ci_perf.model.program import SameProgram, Touched, TouchedWorkloads
 from ci_perf.report import units
 from ci_perf.report.escape import Phrase, Sentence, Words
@@ -11,6 +11,7 @@ from ci_perf.report.tables import Page, Table
 # More reasons than this are counted.
 _MAX_TOUCHED = 20
 _CODES = {Code.SAME_PROGRAM, Code.UNPROVEN_PROGRAM}
+_MOVED = {Verdict.REGRESSED, Verdict.LIKELY_SLOWER, Verdict.IMPROVED}
 _WHY = (
     "every file that it imports, reads, lists or looks for is the same in both commits, but for "
     "comments, and so are {what}. The same program on the same data does the same work, so there "
@@ -68,6 +69,16 @@ def render_notes(comparison: Comparison) -> list[Phrase]:
     ]
     more = len(reasons) - len(said)
     return [*said, (Words(f"{more:,} further workloads were measured."),)] if more else said
+
+
+def list_differences(comparison: Comparison) -> Iterator[Phrase]:
+    """Say in which file a workload that moved differs, once each; no launch is needed to know."""
+    moved = {
+        row.workload for row in comparison.rows if isinstance(row, Change) and row.verdict in _MOVED
+    }
+    for answer in comparison.touched:
+        if answer.code == "differs" and answer.workload in moved:
+            yield (answer.workload, Words(" runs other code: "), Sentence(answer.detail))
 
 
 def is_same_program(row: object) -> bool:

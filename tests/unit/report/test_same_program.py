@@ -88,3 +88,20 @@ def test_the_table_for_planning_has_what_is_measured_first():
         [" `bert` ", " same program "],
     ]
     assert "Not recorded: `ci-perf check --against bbbbbbbbbbbb` records it" in text
+
+
+def test_the_explanation_of_a_loss_begins_with_the_file_that_differs_though_nothing_was_profiled():
+    slower = a_change("gpt", verdict=Verdict.REGRESSED)
+    comparison = a_comparison(slower, a_change("mlp"), touched=(a_touched("gpt"), a_touched("mlp")))
+
+    text = markdown.render(comparison)
+
+    why = text.split("What the head does differently")[1].split("</details>")[0]
+    assert "gpt runs other code: src/net.py differs" in why.replace("`", "").replace("*", "")
+    assert "mlp" not in why
+
+
+def test_a_report_without_a_row_that_moved_explains_no_difference():
+    text = markdown.render(a_comparison(a_change("gpt"), touched=(a_touched("gpt"),)))
+
+    assert "runs other code" not in text
