@@ -1,5 +1,6 @@
 """Waiting until nobody else uses the machine."""
 
+import contextlib
 import itertools
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 from ci_perf.model.task import MachineDescription
 from ci_perf.model.validity import Doubt
 from ci_perf.session import Lab, MachineChecks
+from ci_perf.system import lock
 from ci_perf.system.signals import Interrupts
 from tests.clocks import Clock
 from tests.runs import an_environment
@@ -106,3 +108,34 @@ def test_a_gpu_is_waited_for_where_others_use_it_and_its_host_where_a_person_ask
     *_, heard = wait([reason], device=device, wait_s=5.0 if is_asked else None)
 
     assert bool(heard) is is_awaited
+
+
+def test_the_time_until_another_run_has_ended_is_counted(tmp_path, monkeypatch):
+    monkeypatch.setenv("CI_PERF_LOCK_DIR", str(tmp_path))
+    launcher: Any = Launches()
+    machine = MachineDescription(
+        device="cpu", locks=("cpu-0",), gpus=(), environment=an_environment()
+    )
+
+    class Ending(Interrupts):
+        """Its sleep is as long as the other run."""
+
+        def sleep(self, _seconds):
+            other.close()
+
+    lab = Lab(
+        root=str(tmp_path),
+        python_path=(),
+        launcher=launcher,
+        listener=Recorder(),
+        interrupts=Ending(),
+        machine=machine,
+        lock_timeout_s=60,
+    )
+    with contextlib.ExitStack() as other:
+        nobody = lock.hold_devices(
+            ["cpu-0"], "run b", where=tmp_path, timeout_s=0, waiting=lambda *_: None
+        )
+        other.enter_context(nobody)
+        with lab.held():
+            assert lab.waited_s > 0
