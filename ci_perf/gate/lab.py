@@ -140,9 +140,10 @@ def _open_python(
     """Return the Python of the base where options name one, and what to note. Raises UsageError."""
     if options.base_python is None:
         return (None,)
-    ours = Path(sys.prefix)
+    ours = Path(sys.prefix, "bin", "python")
     for workload in plan.workloads:
-        if str(ours) in str(workload.parameters.get("command", "")):
+        command = str(workload.parameters.get("command", ""))
+        if str(ours) in command or sys.executable in command:
             raise UsageError(
                 f"{workload.id}: expected a command that finds Python by PATH (`python train.py`), "
                 f"found one that names {ours}: base and head would run the same Python"

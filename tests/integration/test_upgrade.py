@@ -87,6 +87,16 @@ def test_a_base_without_ci_perf_uses_this_one_and_is_launched(project, tmp_path)
     assert "product" not in names
 
 
+def test_a_base_that_lacks_a_package_never_passes(project, tmp_path):
+    base = make_python(tmp_path / "old")
+    (tmp_path / "old" / SITE / "product.py").unlink()
+
+    done = check(project, make_python(tmp_path / "new"), "--against", "HEAD", "--base-python", base)
+
+    assert done.returncode == ExitCode.NO_ANSWER, done.stderr + done.stdout
+    assert "No module named 'product'" in done.stdout
+
+
 def test_what_is_no_fitting_python_is_refused(project, tmp_path):
     old = tmp_path / "old"
     make_python(old)
