@@ -19,8 +19,16 @@ from ci_perf.gate import commit_suite, compare
 from ci_perf.gate.commit_suite import RepositoryFolders
 from ci_perf.model.baseline import Baseline
 from ci_perf.model.comparison import Comparison, Verdict
-from ci_perf.model.environment import Environment, Noted
-from ci_perf.model.program import Program, SameProgram, Touched, TouchedWorkloads, digest
+from ci_perf.model.environment import Environment, GpuMachine, Noted
+from ci_perf.model.program import (
+    NATIVE_VARIABLES,
+    SET_BY_LAUNCH,
+    Program,
+    SameProgram,
+    Touched,
+    TouchedWorkloads,
+    digest,
+)
 from ci_perf.model.run import Run, Tool
 from ci_perf.model.suite import Plan, PlannedWorkload
 from ci_perf.model.validity import Status, Validity
@@ -42,13 +50,15 @@ ReadBaseline = Callable[[str], tuple[Baseline, Program | None]]
 class ScreenOptions(RepositoryFolders):
     """What is asked; without a ``suite``, of the usual one.
 
-    ``machine`` is the folder of its baselines, "" for the only one.
+    ``machine`` is the folder of its baselines, "" for the only one; ``device`` is where the job
+    that follows measures.
     ``variables`` are those that the workflow gives to each launch, "" for one that is not set.
     """
 
     against: str
     suite: str
     machine: str
+    device: str = "auto"
     variables: Mapping[str, str]
 
 
@@ -101,6 +111,8 @@ def _compare_commits(
     folder = options.of_suite(plan.suite)
     before = plan if folder is None else commit_suite.find_plan(base, folder, plan.suite)
     known = {each.id for each in (*before.workloads, *before.tests)} if before else set()
+    if removed := sorted(known - {each.id for each in (*plan.workloads, *plan.tests)}):
+        return _launch_all(plan, start.commit, f"the head has no workload {removed[0]} any more")
     with commit_suite.baselines_of_tree(base, options, plan.suite, records=True) as baselines:
         read = _find_machine(baselines, plan.suite, options.machine)
         rules = _Rules(options, plan, workflows, now, base, head)
@@ -184,6 +196,10 @@ class _Rules:
         self, workload: PlannedWorkload, baseline: Baseline, program: Program
     ) -> Iterator[str]:
         session = baseline.sessions[-1]
+        device = self.options.device if self.options.device != "auto" else self.plan.device
+        kind = "cuda" if isinstance(baseline.machine, GpuMachine) else "cpu"
+        if device.partition(":")[0] not in {"auto", kind}:
+            yield f"it is measured on {device}, and the record is of a machine with {kind}"
         if program.settings != proof.digest_settings(workload, self.plan, self.options.root):
             yield "its settings, or the version of ci_perf, are not those of the record"
         age = self.now - _read_time(session.recorded_at)
@@ -198,6 +214,9 @@ class _Rules:
             pinned and any(f"{pinned}{image}" in text for text in texts)
         ):
             yield "neither suite.toml nor a workflow names the digest of its image"
+        yield from self._find_other_variables(program)
+
+    def _find_other_variables(self, program: Program) -> Iterator[str]:
         for name, value in program.variables.items():
             if name in self.options.variables:
                 given = self.options.variables[name]
@@ -207,6 +226,9 @@ class _Rules:
                 yield f"it read the variable {name}: tell its value (--env {name}=VALUE)"
             elif self.workflows.name(name):
                 yield f"it looked for the variable {name}, which a workflow names"
+        for name in self.options.variables.keys() - program.variables.keys() - SET_BY_LAUNCH:
+            if self.options.variables[name] and name.startswith(NATIVE_VARIABLES):
+                yield f"the variable {name} is new"
 
 
 def _read_time(text: str) -> datetime:

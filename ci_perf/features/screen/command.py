@@ -29,6 +29,12 @@ from ci_perf.system import files
     help="The folder of the machine in --baselines, where several have this suite.",
 )
 @click.option(
+    "--device",
+    default="auto",
+    show_default=True,
+    help="Where the job that follows measures: as of check.",
+)
+@click.option(
     "--env",
     "variables",
     multiple=True,
@@ -50,6 +56,7 @@ def screen_command(
     workloads: Path,
     baselines: Path,
     machine: str,
+    device: str,
     variables: tuple[str, ...],
     comparison: Path | None,
     format: str | None,  # noqa: A002  the option's name, and that of its environment variable
@@ -73,6 +80,7 @@ def screen_command(
         against=against,
         suite=suite,
         machine=machine,
+        device=device,
         variables=dict(line.split("=", 1) for line in told),
     )
     screened = answers.screen(asked, now=datetime.now(UTC), notify=console.say)

@@ -98,15 +98,15 @@ def find_variables(root, *, folder="*", **more):
     return told | TOLD | more
 
 
-def screen(root, *, variables=None, now=None, machine="", against="main"):
+def screen(root, *, variables=None, now=None, machine="", suite="smoke", **more):
     options = ScreenOptions(
         root=root,
         workloads=root / "workloads",
         baselines=root / "baselines",
-        against=against,
-        suite="smoke",
+        suite=suite,
         machine=machine,
         variables=find_variables(root) if variables is None else variables,
+        **{"against": "main"} | more,
     )
     return answers.screen(options, now=now or datetime.now(UTC), notify=print)
 
@@ -322,6 +322,35 @@ def test_of_two_machines_one_has_to_be_named(git):
     assert "`--machine` names one folder" in explain(screen(git.root, variables=told))
     assert screen(git.root, variables=told, machine=change).word == "same"
     assert "found none" in explain(screen(git.root, variables=told, machine="h100"))
+
+
+@pytest.mark.parametrize(("device", "word"), [("cpu", "same"), ("cuda:1", "launch")])
+def test_a_record_of_another_device_than_is_measured_proves_nothing(git, device, word):
+    """What only a GPU imports is in no record of a CPU."""
+    commit(git, **{"README.md": "Better.\n"})
+
+    screened = screen(git.root, device=device)
+
+    assert screened.word == word
+    assert ("a machine with cpu" in explain(screened)) is (word == "launch")
+
+
+def test_a_removed_workload_is_launched_where_no_suite_toml_names_it(tmp_path):
+    git = repositories.init(tmp_path / "project")
+    commit(git, **{"workloads/nap.py": WORKLOAD, "workloads/other.py": WORKLOAD})
+    git.ask("switch", "--quiet", "--create", "branch")
+    commit(git, **{"workloads/other.py": None})
+
+    said = explain(screen(git.root, variables=TOLD, suite=""))
+
+    assert said == "the head has no workload other any more"
+
+
+def test_a_new_variable_of_native_code_is_launched(git):
+    commit(git, **{"README.md": "Better.\n"})
+    told = find_variables(git.root, CUDNN_MADE_UP="1")
+
+    assert "the variable CUDNN_MADE_UP is new" in explain(screen(git.root, variables=told))
 
 
 def test_what_is_always_measured_is_launched(git):
