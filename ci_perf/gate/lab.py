@@ -149,7 +149,15 @@ def _open_python(
                 f"found one that names {ours}: base and head would run the same Python"
             )
     folder = stack.enter_context(scratch.folder()).path
-    return side_python.open_base(options.base_python, folder, _list_files(plan))
+    python, note = side_python.open_base(options.base_python, folder, _list_files(plan))
+    for workload in plan.workloads:
+        command = str(workload.parameters.get("command", ""))
+        if command and (other := side_python.find_other_program(python, command)):
+            raise UsageError(
+                f"{workload.id}: expected programs of {options.base_python}, found that the base "
+                f"would run {other} by PATH; next: a virtual environment, where `python` is its own"
+            )
+    return python, note
 
 
 def _list_files(plan: Plan) -> list[Path]:

@@ -3,6 +3,8 @@
 import json
 import os
 import re
+import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Collection, Iterator, Mapping
@@ -133,6 +135,28 @@ def open_base(path: Path, folder: Path, files: Collection[Path]) -> tuple[SidePy
     shared = "" if known.has_msgspec else " and its msgspec"
     side = SidePython(python=side.python, packages=(str(folder),))
     return side, f"{note}. It lacks ci_perf, so it used this one{shared}"
+
+
+def find_other_program(side: SidePython, command: str) -> str:
+    """Return a program that a command finds by PATH, and that another Python runs; "" for none."""
+    path, python = side.build_environment(os.environ).get("PATH"), Path(side.python)
+    ours = f"#!{Path(sys.executable).parent / 'python'}".encode()
+    try:
+        words = shlex.split(command)
+    except ValueError:  # the launch says what is wrong with it
+        words = command.split()
+    pythons = {word for word in words if re.fullmatch(r"python[\d.]*", word)}
+    pythons = pythons or {"python", "python3"}
+    for word in sorted({*words, *pythons}):
+        program = Path(shutil.which(word, path=path) or "") if "/" not in word else Path()
+        if not program.is_file():
+            continue
+        if word in pythons:
+            if program.parent != python.parent or not program.samefile(python):
+                return str(program)
+        elif program.parent != python.parent and program.read_bytes()[:256].startswith(ours):
+            return str(program)
+    return ""
 
 
 def list_imports(files: Collection[Path]) -> set[str]:

@@ -1,6 +1,16 @@
 """What differs between two environments: the likely causes first."""
 
-from ci_perf.launch.side_python import Installed, list_differences
+import sys
+from pathlib import Path
+
+import pytest
+
+from ci_perf.launch.side_python import (
+    Installed,
+    SidePython,
+    find_other_program,
+    list_differences,
+)
 
 
 def test_likely_causes_come_first_then_imports_then_the_rest(tmp_path):
@@ -20,3 +30,40 @@ def test_likely_causes_come_first_then_imports_then_the_rest(tmp_path):
     names = [each.name for each in differences]
     assert names == ["torch", "nvidia-cudnn", "numpy", "python", "pyyaml", "abc", "new", "zoo"]
     assert (differences[6].base, differences[6].head) == ("", "1")
+
+
+@pytest.mark.parametrize(
+    ("command", "other"),
+    [
+        ("python3 train.py", ""),
+        ("echo 'it", "head/python"),  # not a command of a shell: the launch says so
+        ("python train.py", "head/python"),  # the base has no program of this name
+        ("python3.9 train.py", "base/python3.9"),  # another version, beside it
+        ("sh run.sh", "head/python"),  # nobody knows what it names
+        ("python3 -m torch && torchrun train.py", "head/torchrun"),
+        ("python3 -m torch && accelerate launch train.py", ""),
+        ("python3 -m torch && tool", ""),
+        ("tools/python train.py; python3 it.py", ""),
+    ],
+)
+def test_a_command_of_the_base_finds_no_program_of_another_python(
+    tmp_path, monkeypatch, command, other
+):
+    of_head = f"#!{Path(sys.executable).parent}/python3\n"
+    for name, text in {
+        "head/python": "",
+        "head/torchrun": of_head,
+        "head/accelerate": of_head,
+        "head/tool": "#!/bin/sh\n",
+        "base/python3.12": "",
+        "base/python3.9": "",
+        "base/accelerate": "",
+    }.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
+    (tmp_path / "base/python3").symlink_to("python3.12")
+    monkeypatch.setenv("PATH", str(tmp_path / "head"))
+    side = SidePython(python=str(tmp_path / "base/python3.12"))
+
+    assert find_other_program(side, command) == (other and str(tmp_path / other))
