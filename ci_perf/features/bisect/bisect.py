@@ -131,6 +131,7 @@ class Bisecting:
     ending: Interrupts
     notes: list[str] = field(default_factory=list)
     effect: Change | None = None
+    noun: str = "commit"
     started: datetime = field(default_factory=lambda: datetime.now(UTC))
 
     def __post_init__(self) -> None:
@@ -164,7 +165,7 @@ class Bisecting:
     def _confirm(self) -> bool:
         """Whether the known-bad commit is worse. Raises CiPerfError where nobody can say."""
         last, metric = self.answers.search.last, self.metric
-        self._say(last, "the known-bad commit against the known-good one")
+        self._say(last, f"the known-bad {self.noun} against the known-good one")
         measured = self.sessions.measure(self.line.id(last), self._judge(last))
         if measured.is_same:
             self.answers.note(last, CommitAnswer.LIKE_GOOD, same_as=self.line.id(0))
@@ -173,7 +174,7 @@ class Bisecting:
             raise CiPerfError(
                 f"{self.bad} ({self.line.shown(last)}): expected pairs of "
                 f"{self.answers.workload} with {self.good}, found that "
-                f"{measured.failure}; name commits that can be measured",
+                f"{measured.failure}; name {self.noun}s that can be measured",
                 output=measured.output,
             )
         self.effect = bisecting.worse(measured.rows, metric)
@@ -218,7 +219,8 @@ class Bisecting:
         if at not in self.answers.search.open:
             return
         left = self.answers.search.range
-        self._say(at, f"one of {units.render_count(left.high - left.low, 'commit')} made it worse")
+        count = units.render_count(left.high - left.low, self.noun)
+        self._say(at, f"one of {count} made it worse")
         judge = self._judge(self.answers.search.last, divides=True)
         if not self._is_known(at, self.sessions.measure(self.line.id(at), judge)):
             raise _BudgetSpentError
@@ -258,7 +260,7 @@ class Bisecting:
             is_own = low == 0 and known[high].change is not None
             return ParentPairs(change=self.answers.change_at(high), launched=is_own)
         self._check_time()
-        self._say(high, "the commit that made it worse, against its parent")
+        self._say(high, f"the {self.noun} that made it worse, against the one before")
         judge = self._judge(high)
         measured = self.sessions.measure(self.line.id(high), judge, against=self.line.id(low))
         row = bisecting.row_of(measured.rows, self.effect.metric)

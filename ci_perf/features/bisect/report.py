@@ -53,6 +53,10 @@ def _noun(bisection: Bisection) -> str:
     return "version" if bisection.over else "commit"
 
 
+def _parent(bisection: Bisection) -> str:
+    return "the version before" if bisection.over else "its parent"
+
+
 def _headline(bisection: Bisection) -> Phrase:
     named: dict[str, Phrase] = {
         "good": (bisection.good,),
@@ -106,8 +110,7 @@ def _about_culprit(bisection: Bisection) -> Iterator[Phrase]:
         yield fill(f"By {{author}}, {day}: `git show {commit.id}`", author=(commit.author,))
     pairs = units.render_count(parent.change.pairs, "pair")
     if parent.launched:
-        parent_name = "the version before" if bisection.over else "its parent"
-        yield (Words(f"{pairs} of it and {parent_name} have shown it."),)
+        yield (Words(f"{pairs} of it and {_parent(bisection)} have shown it."),)
     else:
         words = (
             f"{pairs} have shown it: its parent runs the same program as the known-good commit, so "
@@ -149,8 +152,8 @@ def _continue(bisection: Bisection) -> Phrase:
 def _why_no_answer(bisection: Bisection) -> Iterator[Phrase]:
     if bisection.outcome == "not_worse":
         yield fill(
-            "Nothing was searched for. Name commits between which a check has shown a regression, "
-            "or lower the limit of the metric in suite.toml."
+            f"Nothing was searched for. Name {_noun(bisection)}s between which a check has shown a "
+            "regression, or lower the limit of the metric in suite.toml."
         )
         return
     within = bisection.commits[bisection.low + 1 : bisection.high + 1]
@@ -160,15 +163,15 @@ def _why_no_answer(bisection: Bisection) -> Iterator[Phrase]:
         yield fill("It was interrupted: it goes on with {again}", again=_continue(bisection))
     if any(each.answer == CommitAnswer.UNDECIDED for each in within):
         yield fill(
-            "Noise allows no more: pairs of an undecided commit do not tell whether it lies nearer "
-            "to the known-good or to the known-bad one."
+            f"Noise allows no more: pairs of an undecided {_noun(bisection)} do not tell whether "
+            "it lies nearer to the known-good or to the known-bad one."
         )
     if any(each.answer == CommitAnswer.FAILED for each in within):
         yield (Words(f"{_noun(bisection).title()}s that cannot be measured may be the one, too."),)
     if bisection.parent is not None:
         seen = _change(bisection.parent.change) or (Sentence(bisection.parent.note),)
-        words = "The search ended at one commit, and its pairs with its parent do not show it: "
-        yield fill(words + "{seen}", seen=seen)
+        words = f"its pairs with {_parent(bisection)} do not show it: {{seen}}"
+        yield fill(f"The search ended at one {_noun(bisection)}, and {words}", seen=seen)
 
 
 def _spent(bisection: Bisection) -> Phrase:
@@ -212,8 +215,8 @@ def _about_others(bisection: Bisection) -> Iterator[Phrase]:
     before = bisection.commits[: bisection.low]
     if first := next((each for each in before if each.answer == CommitAnswer.LIKE_BAD), None):
         yield fill(
-            "Also before, commits were like the bad one, and later ones were not: {first}. What is "
-            "named above is the last time that it became worse.",
+            f"Also before, {_noun(bisection)}s were like the bad one, and later ones were not: "
+            "{first}. What is named above is the last time that it became worse.",
             first=(name(first),),
         )
     shown = sum(each.change is not None or bool(each.note) for each in bisection.commits)

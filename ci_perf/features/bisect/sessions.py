@@ -98,7 +98,7 @@ def measurement_of(run: Run, judge: PairsJudge) -> Measurement:
         return Measurement(distrust=f"{reason.code}: {reason.detail}")
     for paired in run.paired:
         if paired.trouble:
-            what = f"the known-good commit failed beside it: {paired.trouble}"
+            what = f"the known-good one failed beside it: {paired.trouble}"
             return Measurement(failure=what, output=paired.output)
     stopped = run.interleaved.stopped if run.interleaved else "decided"
     return Measurement(rows=judge.judge(run).rows, is_out_of_time=stopped == "budget")

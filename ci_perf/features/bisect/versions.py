@@ -79,7 +79,9 @@ def search_versions(
         ).over(versions[0], setup, folder)
         answers = Answers(programs, workload)
         ends = versions[0], versions[-1]
-        search = Bisecting(measuring, *ends, metric, answers, launching, notify, ending)
+        search = Bisecting(
+            measuring, *ends, metric, answers, launching, notify, ending, noun="version"
+        )
         return msgspec.structs.replace(search.go(), over=package)
 
 

@@ -1,6 +1,10 @@
 """The answer of `ci-perf bisect` in words: the commit, or the range and why it is no smaller."""
 
+import re
 from pathlib import Path
+
+import msgspec
+import pytest
 
 from ci_perf.features.bisect import report
 from ci_perf.features.bisect.bisection import CommitAnswer, ParentPairs
@@ -65,6 +69,27 @@ def shown(answer):
 
 def test_the_answers_read_as_reviewed():
     assert_all_reviewed({name: shown(answer) for name, answer in SHAPES.items()}, GOLDEN)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_search_over_versions_speaks_of_no_commit(shape):
+    """No program of two versions is known to be the same, and none is a merge."""
+    answer = SHAPES[shape]
+    versions = tuple(
+        msgspec.structs.replace(
+            each,
+            commit=msgspec.structs.replace(each.commit, id=f"1.{at}", author="", date="", title=""),
+            parents=0,
+            same_as="",
+        )
+        for at, each in enumerate(answer.commits)
+    )
+    answer = msgspec.structs.replace(answer, over="torch", commits=versions)
+    if answer.parent is not None:  # they are launched
+        parent = msgspec.structs.replace(answer.parent, launched=True)
+        answer = msgspec.structs.replace(answer, parent=parent)
+
+    assert re.findall(r"\b(?:commit|parent)\w*", shown(answer), re.IGNORECASE) == []
 
 
 def test_a_title_of_a_commit_is_shown_and_never_obeyed():
