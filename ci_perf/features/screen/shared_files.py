@@ -17,8 +17,13 @@ from ci_perf.worktree.merge_base import Start
 # Of a large tree on a slow disk.
 _ANSWER_S = 300.0
 _SUBMODULE = "160000"
-# They say what git checks out, or what a step of a workflow does.
-_NAMES = (".gitattributes", ".gitmodules", ".lfsconfig", "action.yml", "action.yaml")
+# They say what git checks out, or what a step of a workflow does: of scripts and makefiles it need
+# not name each.
+_NAMES = (
+    *(".gitattributes", ".gitmodules", ".lfsconfig", "action.yml", "action.yaml"),
+    *("*.bash", "*.mk", "*.sh", "*.pth", "*[Mm]akefile", "[Jj]ustfile", "Taskfile*", "noxfile.py"),
+    *("sitecustomize.py", "tox.ini", "usercustomize.py"),
+)
 # What no program builds or runs.
 _DOCUMENTS = ("*.md", "*.rst", ".gitignore", "LICENSE*")
 # Git compares the line of a pointer that names the content.
@@ -69,7 +74,7 @@ def _find_differences(
     for file in (*sources.list_dependencies(start), *filter(None, [sources.native(start)])):
         yield f"{file} differs, which may change what is installed or compiled"
     for path in map(PurePosixPath, changed):
-        if path.name in _NAMES:
+        if any(matches_pattern(path.name, name) for name in _NAMES):
             yield f"{path} differs, which may change what is checked out or run"
         elif any(matches_pattern(path.name, document) for document in _DOCUMENTS):
             continue

@@ -58,7 +58,7 @@ def measured(tmp_path_factory):
         "native/fast.c": "int one(void) { return 1; }\n",
         "uv.lock": "torch 2.9\n",
         "requirements.txt": "torch\n",
-        ".github/workflows/perf.yml": "on: pull_request\nrun: sh prepare.sh\n",
+        ".github/workflows/perf.yml": "on: pull_request\nrun: sh prepare.sh && python prepare.py\n",
         "prepare.sh": "true\n",
         "README.md": "A product.\n",
         "vendor/lib/.gitkeep": "",
@@ -158,7 +158,10 @@ MUTANTS = {
     "new lfs": ({"new.bin": POINTER.format("b" * 64)}, "whose content is in Git LFS"),
     "attributes": ({".gitattributes": "*.txt text eol=crlf\n"}, ".gitattributes differs"),
     "workflow": ({".github/workflows/perf.yml": "on: push\n"}, "perf.yml differs"),
-    "script of a workflow": ({"prepare.sh": "make fast\n"}, "a workflow names it"),
+    "script of a workflow": ({"prepare.py": "1\n"}, "a workflow names it"),
+    "script of a script": ({"tools/build.sh": "make fast\n"}, "tools/build.sh differs"),
+    "makefile": ({"native/Makefile": "all:\n\ttrue\n"}, "native/Makefile differs"),
+    "start of Python": ({"product/all.pth": "import os\n"}, "product/all.pth differs"),
     "action": ({"ci/action.yml": "runs: {}\n"}, "ci/action.yml differs"),
     "shadowed module": ({"colorsys.py": ""}, "colorsys.py is new"),
     "shadowed package": ({"product.py": ""}, "product.py is new"),
@@ -206,7 +209,7 @@ def test_a_submodule_that_differs_is_launched_though_git_was_told_to_ignore_it(g
 
 
 def test_what_a_setup_may_read_is_launched(git):
-    commit(git, Makefile="all:\n\ttrue\n")
+    commit(git, **{"all.toml": "all = 1\n"})
     start = merge_base.find(git.root, "main")
     folders = ScreenOptions(
         root=git.root, against="main", suite="smoke", machine="", variables=TOLD
@@ -219,7 +222,7 @@ def test_what_a_setup_may_read_is_launched(git):
         return shared_files.find_difference(start, with_setup, folders, workflows)
 
     assert find("") == ""
-    assert find("make") == "Makefile differs, and `setup` may read it"
+    assert find("make") == "all.toml differs, and `setup` may read it"
 
 
 def test_a_record_that_the_head_has_forged_is_launched(git):
