@@ -4,6 +4,7 @@ Driver, packages and machine cannot be seen here. They are believed to be as in 
 """
 
 import dataclasses
+import uuid
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -255,7 +256,7 @@ def _judge(
     """
     run = Run(
         tool=Tool(version=__version__),
-        id="screen",
+        id=uuid.uuid4().hex[:12],  # `history --cost` counts each once
         started_at=now.strftime("%Y-%m-%dT%H:%M:%SZ"),
         duration_s=0.0,
         source=git.source(options.root),

@@ -382,6 +382,14 @@ def test_a_dirty_checkout_is_launched_and_a_wrong_word_is_an_error(git):
         screen(git.root, against="nowhere")
 
 
+def test_two_screens_are_two_runs_of_which_each_saved_launches(git):
+    commit(git, **{"README.md": "Better.\n"})
+
+    first, second = (screen(git.root).comparison for _ in range(2))
+
+    assert first.head.run != second.head.run
+
+
 def test_a_job_learns_the_answer_and_needs_no_torch(git, tmp_path):
     commit(git, **{"README.md": "Better.\n"})
     (tmp_path / "torch.py").write_text("raise SystemExit('torch is imported')")
