@@ -49,6 +49,18 @@ def jobs_of(*paths):
     return [job for path in paths for job in load(path)["jobs"].values()]
 
 
+def test_the_screen_is_told_what_the_job_that_measures_is_told():
+    """An input that it lacks would answer for another machine, suite or folder."""
+    told = {step.get("uses"): step.get("with") for step in steps_of(OURS / "check.yml")}
+    known = load(ROOT / "screen/action.yml")["inputs"].keys()
+
+    screen = told["$/screen"]
+    assert screen.keys() == known - {"python"}
+    assert {name: told["$/"].get(name) for name in screen.keys() - {"variables"}} == {
+        name: value for name, value in screen.items() if name != "variables"
+    }
+
+
 # --- other people's linters
 
 
