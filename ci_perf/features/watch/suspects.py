@@ -104,17 +104,27 @@ def find_better(values: Sequence[float], least: float) -> list[int]:
     return list(dict.fromkeys([newest, *earlier[-1:], 0]))
 
 
-def is_accepted(before: Baseline | None, after: Baseline, metric: str) -> bool:
-    """Whether somebody has accepted a change of a metric between two states of its baseline.
+def find_acceptance(
+    before: Baseline | None,
+    after: Baseline,
+    metric: str,
+    has_loss: Callable[[RecordedSession], bool],
+) -> RecordedSession | None:
+    """Return the session that `has_loss` by which somebody accepted it since `before`.
 
-    That is another epoch, or a file that began again; a full one has only lost old sessions.
+    It begins another epoch, or the file, or moves the day, and says why: an improvement begins an
+    epoch without a reason. A full file has only lost old sessions.
     """
-    epoch = metric_values.current_epoch(after.sessions, metric)
-    if before is None:
-        return epoch > 0
-    known = {each.run for each in before.sessions}
-    begins_again = known.isdisjoint(each.run for each in after.sessions)
-    is_full = len(after.sessions) == MAX_SESSIONS
-    return epoch > metric_values.current_epoch(before.sessions, metric) or (
-        begins_again and not is_full
-    )
+    known = {each.run for each in before.sessions} if before else set()
+    epoch = metric_values.current_epoch(before.sessions, metric) if before else 0
+    is_new = bool(known) and known.isdisjoint(each.run for each in after.sessions)
+    if is_new and len(after.sessions) < MAX_SESSIONS:
+        epoch = -1
+    accepted: RecordedSession | None = None
+    last: tuple[int, str | None] | None = None
+    for session in after.sessions:
+        state = session.epochs.get(metric, 0), session.until.get(metric)
+        if state[0] > epoch and state != last and session.reason and has_loss(session):
+            accepted = session
+        last = state
+    return accepted

@@ -17,7 +17,7 @@ from ci_perf.errors import OF_MACHINE, CiPerfError, InvalidFileError
 from ci_perf.features.watch.branch_line import BranchLine, read_line
 from ci_perf.features.watch.night import BudgetSpentError, Key, Night, NightLaunches, Searched
 from ci_perf.features.watch.sessions import PairsAnswer, WatchSessions
-from ci_perf.features.watch.suspects import Suspect, find_suspects, is_accepted
+from ci_perf.features.watch.suspects import Suspect, find_acceptance, find_suspects
 from ci_perf.gate import arguments, commit_suite, compare, measure
 from ci_perf.gate.options import MeasureOptions
 from ci_perf.judging import summarise
@@ -75,7 +75,7 @@ def watch(
             line=line,
             launches=NightLaunches(pairs=launcher.measure_pairs, search=launcher.search),
             today=known.started[:10],
-            find_accepted=_find_accepted(options, machine),
+            find_accepted=_find_accepted(options, machine, line),
             keep=keep,
             find_owner=_find_owner(options),
         )
@@ -180,13 +180,20 @@ def list_unanswered(comparison: Comparison) -> dict[str, str]:
 
 
 def _find_accepted(
-    options: MeasureOptions, machine: Machine
+    options: MeasureOptions, machine: Machine, line: BranchLine
 ) -> Callable[[Culprit], tuple[str, str | None] | None]:
     """Return what says whether baselines have accepted all of a culprit, why, and until when."""
 
     def find_accepted(culprit: Culprit) -> tuple[str, str | None] | None:
         tree = commit_suite.tree_of(options.root, culprit.parent)
-        newest, days = None, []
+        place = line.position(culprit.commit) or 0
+
+        def has_culprit(session: RecordedSession) -> bool:
+            """Whether a session measured it; a merged or a changed commit may have it as well."""
+            measured = line.position(session.source.commit)
+            return measured is None or measured >= place or session.source.dirty
+
+        reason, days = "", []
         with commit_suite.baselines_of_tree(tree, options, options.suite) as before:
             for row in culprit.rows:
                 old, new = (
@@ -194,11 +201,12 @@ def _find_accepted(
                     for root in (before, options.baselines)
                     for file in [layout.path(root, machine, options.suite, row.workload)]
                 )
-                if new is None or not is_accepted(old, new, row.metric):
+                session = find_acceptance(old, new, row.metric, has_culprit) if new else None
+                if new is None or session is None:
                     return None
-                newest = new.sessions[-1]
-                days.append(newest.until.get(row.metric))
-        return newest.reason if newest else "", min(filter(None, days), default=None)
+                reason = session.reason
+                days.append(new.sessions[-1].until.get(row.metric))
+        return reason, min(filter(None, days), default=None)
 
     return find_accepted
 

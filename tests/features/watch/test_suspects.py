@@ -1,8 +1,9 @@
 """What the history of a machine suspects."""
 
+import msgspec
 import pytest
 
-from ci_perf.features.watch.suspects import find_better, is_accepted
+from ci_perf.features.watch.suspects import find_acceptance, find_better
 from ci_perf.model.baseline import MAX_SESSIONS
 from tests.branches import a_committed, a_recorded
 
@@ -31,19 +32,45 @@ def test_one_lucky_session_is_not_the_last_good_one():
 
 FIRST = a_committed(a_recorded("r1"))
 MOVED = {"step_time_s": 1}
+NIGHT = a_recorded("r3", epochs=MOVED)
+LATER = msgspec.structs.replace(
+    a_recorded("r4", epochs=MOVED, reason="Not yet"), until={"step_time_s": "2027-01-31"}
+)
+ACCEPTED = a_recorded("r2", epochs=MOVED, reason="A better loss")
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "accepted"),
+    ("before", "after", "reason"),
     [
-        (FIRST, a_committed(a_recorded("r1"), a_recorded("r2")), False),
-        (FIRST, a_committed(a_recorded("r1"), a_recorded("r2", epochs=MOVED)), True),
-        (FIRST, a_committed(a_recorded("r2")), True),
-        (FIRST, a_committed(*(a_recorded(f"n{at}") for at in range(MAX_SESSIONS))), False),
-        (None, FIRST, False),
-        (None, a_committed(a_recorded("r1"), a_recorded("r2", epochs=MOVED)), True),
+        (FIRST, a_committed(a_recorded("r1"), a_recorded("r2")), None),
+        (FIRST, a_committed(a_recorded("r1"), ACCEPTED), "A better loss"),
+        (FIRST, a_committed(a_recorded("r1"), ACCEPTED, NIGHT), "A better loss"),
+        (FIRST, a_committed(a_recorded("r1"), ACCEPTED, NIGHT, LATER), "Not yet"),
+        (FIRST, a_committed(a_recorded("r1"), a_recorded("r2", epochs=MOVED)), None),
+        (FIRST, a_committed(a_recorded("r2", reason="Begin again")), "Begin again"),
+        (FIRST, a_committed(*(a_recorded(f"n{at}") for at in range(MAX_SESSIONS))), None),
+        (None, FIRST, None),
+        (None, a_committed(a_recorded("r1"), ACCEPTED), "A better loss"),
     ],
-    ids=["appended", "another epoch", "anew", "nights", "a file that came later", "accepted later"],
+    ids=[
+        "appended",
+        "another epoch",
+        "a night after it",
+        "another day",
+        "an improvement",
+        "anew",
+        "nights",
+        "a file that came later",
+        "accepted later",
+    ],
 )
-def test_only_what_somebody_accepts_is_accepted(before, after, accepted):
-    assert is_accepted(before, after, "step_time_s") is accepted
+def test_only_what_somebody_accepts_is_accepted(before, after, reason):
+    accepted = find_acceptance(before, after, "step_time_s", lambda _session: True)
+
+    assert (accepted and accepted.reason) == reason
+
+
+def test_a_session_without_the_culprit_does_not_accept_it():
+    after = a_committed(a_recorded("r1"), ACCEPTED)
+
+    assert find_acceptance(FIRST, after, "step_time_s", lambda each: each.run != "r2") is None
