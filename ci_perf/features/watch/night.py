@@ -319,6 +319,8 @@ class Night:
                     if left
                     else f"{loss.bad[:_SHOWN]} was worse than {loss.good[:_SHOWN]}, and is no more"
                 )
+                if not left:
+                    self._forget(loss)
                 continue
             self._accuse(left[0], loss, change, losses)
 
@@ -349,9 +351,19 @@ class Night:
             day = self.line.describe(loss.good).date[:10]
             self._note_creep(loss.key, Since(commit=loss.good, day=day), change, largest)
             self._set_left(loss, ())
+        elif said == "alike":
+            self.no_answer[loss.key[0]] = (
+                f"a search ended at {commit[:_SHOWN]}, and its pairs with its parent agree"
+            )
+            self._forget(loss)
         else:
             self._note_failures(answer, [loss.key[0]])
             self.is_complete = self.is_complete and not answer.is_late
+        self._keep()
+
+    def _forget(self, loss: Loss) -> None:
+        """Let the history of the next night ask anew: the answers of this one are not the whole."""
+        self.suspicions.pop(loss.key, None)
         self._keep()
 
     def _find_rest(self, loss: Loss, commit: str, own: Change) -> Iterable[Loss]:

@@ -172,6 +172,38 @@ def test_a_search_goes_on_with_the_commits_that_are_left():
     assert known.culprits[0].window.good == a_sha(2)
 
 
+def test_a_search_that_ended_at_an_innocent_commit_begins_anew():
+    innocent = Suspicion(
+        workload="a",
+        metric=STEP,
+        good=a_sha(2),
+        bad=a_sha(18),
+        left=(a_sha(CULPRIT + 1),),
+        answer="code",
+    )
+    world = World(step_at(CULPRIT))
+
+    known = spend_night(world, a_suspect(), suspicions=(innocent,))
+
+    assert (known.culprits, known.suspicions) == ((), ())
+    assert ["agree" in each.why for each in known.no_answer] == [True]
+    known = spend_night(world, a_suspect(), suspicions=known.suspicions)
+    assert [each.commit for each in known.culprits] == [a_sha(CULPRIT)]
+
+
+def test_a_loss_that_a_search_does_not_see_is_asked_again_the_next_night():
+    world = World(step_at(CULPRIT))
+    world.search = lambda _good, _bad, _key: Searched()
+
+    known = spend_night(world, a_suspect("a", a_sha(2)))
+
+    assert (known.culprits, known.suspicions) == ((), ())
+    known = spend_night(
+        World(step_at(CULPRIT)), a_suspect("a", a_sha(2)), suspicions=known.suspicions
+    )
+    assert [each.commit for each in known.culprits] == [a_sha(CULPRIT)]
+
+
 def test_commits_that_the_branch_lost_are_not_searched():
     gone = Suspicion(
         workload="a", metric=STEP, good=a_sha(2), bad="f" * 40, left=("e" * 40,), answer="code"
