@@ -72,12 +72,16 @@ class NightLaunches:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loss:
-    """A metric that code made worse, by pairs of ``bad`` and ``good``; unknown from a file."""
+    """A metric that code made worse, by pairs of ``bad`` and ``good``; unknown from a file.
+
+    ``since`` is where the search of an earlier night began.
+    """
 
     key: Key
     good: str
     bad: str
     change: Change | None = None
+    since: str = ""
 
     @property
     def size(self) -> float:
@@ -230,7 +234,8 @@ class Night:
             places = [self.line.position(commit) for commit in each.left]
             if places and None not in places and places[0]:
                 good = self.line.parent(each.left[0])
-                losses.append(Loss(key=key, good=good, bad=each.left[-1]))
+                since = good if self.line.position(each.good) is None else each.good
+                losses.append(Loss(key=key, good=good, bad=each.left[-1], since=since))
             else:
                 self.suspicions[key] = msgspec.structs.replace(each, left=())
         return losses
@@ -241,7 +246,7 @@ class Night:
         before = self.suspicions.get(key)
         answered = [before.bad] if before and before.answer != "searching" else []
         told = self._list_told(key)
-        since = [each.window.bad if each.state != "repaired" else each.good_again for each in told]
+        since = [each.commit if each.state != "repaired" else each.good_again for each in told]
         floor = max((self.line.places.get(each, 0) for each in since), default=0)
         last = max([floor, *(self.line.places.get(each, 0) for each in answered)])
         places = [self.line.places[each] for each in suspect.goods]
@@ -340,7 +345,13 @@ class Night:
                 if each.key in {(row.workload, row.metric) for row in self.culprits[commit].rows}:
                     losses[:] = [other for other in losses if other is not each]
                     self._set_left(each, ())
-                    losses += self._find_rest(each, commit, answer.changes[each.key])
+                    rest = list(self._find_rest(each, commit, answer.changes[each.key]))
+                    losses += rest
+                    # The night may end before all is explained.
+                    if rest or each.change is None:
+                        self._forget(each)
+                    if rest:
+                        self._set_left(rest[0], self._between(rest[0].good, rest[0].bad))
         elif said == "alike" and change is not None and loss.good != parent:
             own = answer.changes.get(loss.key)
             steps = [(commit, own.ratio)] if own and own.ratio and own.ratio > 1 else []
@@ -352,9 +363,10 @@ class Night:
             self._note_creep(loss.key, Since(commit=loss.good, day=day), change, largest)
             self._set_left(loss, ())
         elif said == "alike":
-            self.no_answer[loss.key[0]] = (
-                f"a search ended at {commit[:_SHOWN]}, and its pairs with its parent agree"
-            )
+            if not self._is_told(loss.key):
+                self.no_answer[loss.key[0]] = (
+                    f"a search ended at {commit[:_SHOWN]}, and its pairs with its parent agree"
+                )
             self._forget(loss)
         else:
             self._note_failures(answer, [loss.key[0]])
@@ -367,12 +379,13 @@ class Night:
         self._keep()
 
     def _find_rest(self, loss: Loss, commit: str, own: Change) -> Iterable[Loss]:
-        """Yield where more than a limit of a loss is left: before its culprit, and after it."""
+        """Yield where more than a limit of a loss may be left: before its culprit, and after it."""
         whole = loss.change.ratio if loss.change else None
-        if not (whole and own.ratio) or whole / own.ratio <= 1 + own.limit:
+        is_explained = not (whole and own.ratio) or whole / own.ratio <= 1 + own.limit
+        if is_explained and not loss.since:
             return
         parent = self.line.parent(commit)
-        for good, bad in ((loss.good, parent), (commit, loss.bad)):
+        for good, bad in ((loss.since or loss.good, parent), (commit, loss.bad)):
             if self._between(good, bad):
                 yield Loss(key=loss.key, good=good, bad=bad)
 

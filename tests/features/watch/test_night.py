@@ -191,6 +191,43 @@ def test_a_search_that_ended_at_an_innocent_commit_begins_anew():
     assert [each.commit for each in known.culprits] == [a_sha(CULPRIT)]
 
 
+@pytest.mark.parametrize(
+    ("left", "sessions"), [((4, 5, 6), 2), ((11, 12, 13), 2), ((), 3)], ids=["first", "last", "all"]
+)
+def test_a_budget_that_ends_between_two_losses_of_a_window_loses_none(left, sessions):
+    begun = Suspicion(
+        workload="a",
+        metric=STEP,
+        good=a_sha(2),
+        bad=a_sha(LAST),
+        left=tuple(map(a_sha, left)),
+        answer="code",
+    )
+    levels = step_at(5, 12, size=1.2)
+
+    known = spend_night(
+        World(levels, sessions=sessions), a_suspect(), suspicions=(begun,) if left else ()
+    )
+    assert len(known.culprits) == 1
+    for _ in range(2):
+        known = spend_night(
+            World(levels), a_suspect(), culprits=known.culprits, suspicions=known.suspicions
+        )
+
+    assert {each.commit for each in known.culprits} == {a_sha(5), a_sha(12)}
+
+
+def test_the_one_commit_that_is_left_beside_a_culprit_needs_no_answer():
+    begun = Suspicion(
+        workload="a", metric=STEP, good=a_sha(5), bad=a_sha(7), left=(a_sha(7),), answer="code"
+    )
+
+    known = spend_night(World(step_at(CULPRIT)), a_suspect(), suspicions=(begun,))
+
+    assert [each.commit for each in known.culprits] == [a_sha(CULPRIT)]
+    assert known.no_answer == ()
+
+
 def test_a_loss_that_a_search_does_not_see_is_asked_again_the_next_night():
     world = World(step_at(CULPRIT))
     world.search = lambda _good, _bad, _key: Searched()
