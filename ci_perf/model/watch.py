@@ -163,7 +163,7 @@ class Watched(Struct, tag_field="type", tag="watch", frozen=True, kw_only=True):
 
     ``head`` is the commit that was measured, ``known_good`` the one that it was compared with.
     ``complete`` is ``False`` where the budget ended first. Culprits stay for 30 days after they
-    were closed.
+    were repaired.
     """
 
     schema_version: int = SCHEMA_VERSION
