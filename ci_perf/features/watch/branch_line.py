@@ -44,9 +44,9 @@ class BranchLine:
 
     def describe(self, commit: str) -> Described:
         """Say who wrote a commit, what, and when."""
-        form = "%aN%n%aE%n%cI%n%s"
+        form = "%cI%x00%aN%x00%aE%x00%s"
         told = git.run(self.top, "show", "--no-patch", f"--format={form}", commit).out
-        name, email, date, subject = [*told.split("\n"), *[""] * _FIELDS][:_FIELDS]
+        date, name, email, subject = [*told.split("\0"), *[""] * _FIELDS][:_FIELDS]
         return Described(author=Person(name=name, email=email), subject=subject[:200], date=date)
 
     def find_first_with(self, text: str, path: Path) -> str | None:

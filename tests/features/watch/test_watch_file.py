@@ -61,6 +61,16 @@ def test_a_branch_says_whose_it_is_and_who_wrote_a_commit(line):
     assert line.find_first_with("nowhere", line.top / "code.py") is None
 
 
+def test_a_strange_name_of_an_author_shifts_no_field(line):
+    made = repositories.Repository(line.top)
+    made.ask("commit", "--allow-empty", "--author=Ada\rEve <ada@example.org>", "-m", "Nothing")
+
+    told = line.describe("HEAD")
+
+    assert told.author.email == "ada@example.org"
+    assert (told.subject, told.date[4], told.date[10]) == ("Nothing", "-", "T")
+
+
 @pytest.mark.parametrize(
     ("other", "suite", "says"),
     [
