@@ -104,6 +104,7 @@ class Night:
     find_owner: Callable[[str], str | None]
     culprits: dict[str, Culprit] = field(init=False)
     creeps: dict[Key, Creep] = field(init=False)
+    mended: dict[Key, Creep] = field(init=False)
     suspicions: dict[Key, Suspicion] = field(init=False)
     no_answer: dict[str, str] = field(default_factory=dict)
     is_complete: bool = True
@@ -115,9 +116,10 @@ class Night:
             for each in self.known.culprits
             if each.state != "repaired" or each.checked > oldest
         }
-        self.creeps = {
-            (each.workload, each.metric): each for each in self.known.creeps if each.state == "open"
-        }
+        creeps = {(each.workload, each.metric): each for each in self.known.creeps}
+        self.creeps = {key: each for key, each in creeps.items() if each.state == "open"}
+        # They stay, for the job that closes their issue may have failed.
+        self.mended = {key: each for key, each in creeps.items() if each.state != "open"}
         self.suspicions = {(each.workload, each.metric): each for each in self.known.suspicions}
 
     def go(self, suspects: Sequence[Suspect], unanswered: dict[str, str]) -> Watched:
@@ -133,11 +135,12 @@ class Night:
 
     def _keep(self) -> Watched:
         open_keys = sorted(self.suspicions)
+        creeps = self.mended | self.creeps
         self.known = msgspec.structs.replace(
             self.known,
             complete=self.is_complete,
             culprits=tuple(self.culprits.values()),
-            creeps=tuple(self.creeps[key] for key in sorted(self.creeps)),
+            creeps=tuple(creeps[key] for key in sorted(creeps)),
             suspicions=tuple(self.suspicions[key] for key in open_keys),
             no_answer=tuple(
                 Unanswered(workload=name, why=why) for name, why in sorted(self.no_answer.items())

@@ -331,6 +331,15 @@ def test_a_creep_ends_where_pairs_agree():
     assert [each.state for each in known.creeps] == ["repaired"]
 
 
+def test_a_mended_creep_stays_known_because_its_issue_may_be_open_still():
+    world = World(step_at())
+    mended = a_creep(state="repaired")
+
+    known = spend_night(world, creeps=(mended,))
+
+    assert (known.creeps, world.asked) == ((mended,), [])
+
+
 def test_a_row_of_another_metric_is_not_mended_by_the_time():
     rows = (a_row("a"), a_row("a", metric="peak_allocated_bytes", kind="device_memory"))
 

@@ -244,6 +244,8 @@ def test_a_creep_is_an_issue_of_its_own_kind(night):
     assert "since 2026-10-01" in night.issue.body
     assert "- +2.0 % `000000000000` `Check the input`" in night.issue.body
     assert "For @octo/perf." in night.issue.body
+    night.ends(night.watch(creeps=(creep, a_creep(metric="step_p95_s", state="repaired"))))
+    assert "step_p95_s" not in night.issue.body
     night.ends(night.watch(creeps=(a_creep(state="repaired"),)))
     assert night.issue.state == "closed"
 
