@@ -343,18 +343,20 @@ class Night:
         answer = self.launches.pairs(commit, parent, names, explains=True)
         said = answer.says(*loss.key)
         if said == "worse":
-            self._add_culprit(commit, loss, answer)
-            for each in (loss, *others):
-                if each.key in {(row.workload, row.metric) for row in self.culprits[commit].rows}:
-                    losses[:] = [other for other in losses if other is not each]
-                    self._set_left(each, ())
-                    rest = list(self._find_rest(each, commit, answer.changes[each.key]))
-                    losses += rest
-                    # The night may end before all is explained.
-                    if rest or each.change is None:
-                        self._forget(each)
-                    if rest:
-                        self._set_left(rest[0], self._between(rest[0].good, rest[0].bad))
+            blamed = [each for each in (loss, *others) if answer.says(*each.key) == "worse"]
+            # The suite of the commit may not gate what HEAD's does.
+            worse = [*(answer.changes[each.key] for each in blamed), *answer.losses]
+            self._add_culprit(commit, loss, worse)
+            for each in blamed:
+                losses[:] = [other for other in losses if other is not each]
+                self._set_left(each, ())
+                rest = list(self._find_rest(each, commit, answer.changes[each.key]))
+                losses += rest
+                # The night may end before all is explained.
+                if rest or each.change is None:
+                    self._forget(each)
+                if rest:
+                    self._set_left(rest[0], self._between(rest[0].good, rest[0].bad))
         elif said == "alike" and change is not None and loss.good != parent:
             own = answer.changes.get(loss.key)
             steps = [(commit, own.ratio)] if own and own.ratio and own.ratio > 1 else []
@@ -399,14 +401,14 @@ class Night:
         self.suspicions[loss.key] = msgspec.structs.replace(known, left=left, answer="code")
         self._keep()
 
-    def _add_culprit(self, commit: str, loss: Loss, answer: PairsAnswer) -> None:
+    def _add_culprit(self, commit: str, loss: Loss, worse: Sequence[Change]) -> None:
         told, parent = self.line.describe(commit), self.line.parent(commit)
         window: Suspicion | Loss = self.suspicions.get(loss.key, loss)
         if window.good not in self.line.places or window.bad not in self.line.places:
             window = loss
         before = self.culprits.get(commit)
         rows = {(row.workload, row.metric): row for row in (before.rows if before else ())}
-        rows |= {(each.workload, each.metric): _row_of(each) for each in answer.losses}
+        rows |= {(each.workload, each.metric): _row_of(each) for each in worse}
         workload, metric = loss.key
         ends = f"{parent[:_SHOWN]} {commit[:_SHOWN]}"
         self.culprits[commit] = Culprit(
@@ -421,7 +423,7 @@ class Night:
                 commits=len(self._between(window.good, window.bad)),
             ),
             rows=tuple(rows.values()),
-            cause=next(filter(None, map(_cause_of, answer.losses)), None),
+            cause=next(filter(None, map(_cause_of, worse)), None),
             command=f"ci-perf bisect {ends} {workload} --metric {metric}",
             owner=self.find_owner(workload),
             first_seen=before.first_seen if before else self.today,

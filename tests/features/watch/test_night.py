@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from benchmarks import watch_nights
@@ -215,6 +216,37 @@ def test_a_budget_that_ends_between_two_losses_of_a_window_loses_none(left, sess
         )
 
     assert {each.commit for each in known.culprits} == {a_sha(5), a_sha(12)}
+
+
+def test_a_row_of_a_known_culprit_that_fails_tonight_ends_no_night():
+    begun = [
+        Suspicion(
+            workload=name, metric=STEP, good=a_sha(6), bad=a_sha(7), left=(a_sha(7),), answer="code"
+        )
+        for name in ("a", "b")
+    ]
+    mended = a_culprit(CULPRIT, "a", "b", state="repaired", good_again=a_sha(8))
+    world = World(step_at(CULPRIT), open_for=("b",))
+
+    known = spend_night(world, culprits=(mended,), suspicions=tuple(begun))
+
+    assert [each.state for each in known.culprits] == ["open"]
+    assert [each.why for each in known.no_answer] == ["out of memory"]
+
+
+def test_a_commit_whose_own_suite_gates_nothing_is_a_culprit_with_its_rows():
+    class Ungated(World):
+        def pairs(self, *asked, **more):
+            answer = super().pairs(*asked, **more)
+            changes = {
+                key: msgspec.structs.replace(each, gate=False)
+                for key, each in answer.changes.items()
+            }
+            return PairsAnswer(changes=changes)
+
+    known = spend_night(Ungated(step_at(CULPRIT)), a_suspect(), a_suspect("b"))
+
+    assert [len(each.rows) for each in known.culprits] == [2]
 
 
 def test_the_one_commit_that_is_left_beside_a_culprit_needs_no_answer():
