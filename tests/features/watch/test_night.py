@@ -261,10 +261,11 @@ def test_the_one_commit_that_is_left_beside_a_culprit_needs_no_answer():
 
 
 def test_a_loss_that_a_search_does_not_see_is_asked_again_the_next_night():
-    world = World(step_at(CULPRIT))
-    world.search = lambda _good, _bad, _key: Searched()
+    class Blind(World):
+        def search(self, *_asked):
+            return Searched()
 
-    known = spend_night(world, a_suspect("a", a_sha(2)))
+    known = spend_night(Blind(step_at(CULPRIT)), a_suspect("a", a_sha(2)))
 
     assert (known.culprits, known.suspicions) == ((), ())
     known = spend_night(
