@@ -31,7 +31,7 @@ from ci_perf.system import files
     "--until",
     default="",
     metavar="DAY",
-    help="Accept a loss up to this day, as 2027-01-31. After it, the loss is open again.",
+    help="Accept it up to this day, as 2027-01-31. After it, `ci-perf watch` reports it again.",
 )
 @options.baselines
 @options.workloads

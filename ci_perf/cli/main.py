@@ -18,7 +18,7 @@ _OF_CORE = {
     "run": "Measure the workloads of a suite and write run.json.",
     "check": "Measure, compare with base and baselines, and report: the command for a CI.",
     "compare": "Judge one run against another, or against the committed baselines.",
-    "github": "Report to a pull request, and accept by its comments: for jobs of GitHub Actions.",
+    "github": "Report to a pull request, and answer its comments: for jobs of GitHub Actions.",
     "accept": "Make a run the new baseline, in files that you then commit.",
     "baseline": "Let git merge committed baselines by their sessions.",
     "demo": "Judge the pull request of a small example project.",

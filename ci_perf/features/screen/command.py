@@ -36,7 +36,6 @@ from ci_perf.system import files
 )
 @click.option(
     "--env",
-    "variables",
     multiple=True,
     metavar="NAME=VALUE",
     help="A variable that your workflow gives to each launch, or NAME= for none; one a line, and "
@@ -57,7 +56,7 @@ def screen_command(
     baselines: Path,
     machine: str,
     device: str,
-    variables: tuple[str, ...],
+    env: tuple[str, ...],
     comparison: Path | None,
     format: str | None,  # noqa: A002  the option's name, and that of its environment variable
 ) -> None:
@@ -68,7 +67,7 @@ def screen_command(
 
     Exit codes: 0 answered, 2 wrong use.
     """
-    told = [line for text in variables for line in text.splitlines() if line]
+    told = [line for text in env for line in text.splitlines() if line]
     for line in told:
         if not line.partition("=")[0] or "=" not in line:
             raise UsageError(f"--env: expected NAME=VALUE, found {line!r}")
