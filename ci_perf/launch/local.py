@@ -359,7 +359,7 @@ def _run_ours(
     return Finished(ended=ended)
 
 
-def _python(module: str, folder: Scratch, python: str = sys.executable) -> list[str]:
+def _python(module: str, folder: Scratch, python: str = "") -> list[str]:
     """Spell the command of one of our modules; it is told its folder, and who its parent is."""
     # -P: a file of the user's repository must not stand in for one of our imports.
-    return [python, "-P", "-m", module, str(folder.path), str(os.getpid())]
+    return [python or sys.executable, "-P", "-m", module, str(folder.path), str(os.getpid())]

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
@@ -50,7 +50,7 @@ print(json.dumps(said))
 class SidePython:
     """What launches a side: a Python, and folders of packages that it searches before its own."""
 
-    python: str = sys.executable
+    python: str = field(default_factory=lambda: sys.executable)
     packages: tuple[str, ...] = ()
 
     def build_environment(self, ours: Mapping[str, str]) -> dict[str, str]:
