@@ -198,9 +198,10 @@ class _Rules:
     ) -> Iterator[str]:
         session = baseline.sessions[-1]
         device = self.options.device if self.options.device != "auto" else self.plan.device
-        kind = "cuda" if isinstance(baseline.machine, GpuMachine) else "cpu"
-        if device.partition(":")[0] not in {"auto", kind}:
-            yield f"it is measured on {device}, and the record is of a machine with {kind}"
+        # By `auto`, a machine with a GPU measures there what a record of a CPU knows nothing of.
+        kinds = ("cuda", "auto") if isinstance(baseline.machine, GpuMachine) else ("cpu",)
+        if device.partition(":")[0] not in kinds:
+            yield f"it is measured on {device}, and the record is of a machine with {kinds[0]}"
         if program.settings != proof.digest_settings(workload, self.plan, self.options.root):
             yield "its settings, or the version of ci_perf, are not those of the record"
         age = self.now - _read_time(session.recorded_at)

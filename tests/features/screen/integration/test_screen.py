@@ -338,6 +338,18 @@ def test_a_record_of_another_device_than_is_measured_proves_nothing(git, device,
     assert ("a machine with cpu" in explain(screened)) is (word == "launch")
 
 
+def test_a_record_of_a_cpu_proves_nothing_where_a_gpu_may_be_chosen(git):
+    git.ask("switch", "--quiet", "main")
+    file = git.root / "workloads/suite.toml"
+    file.write_text(file.read_text().replace('device = "cpu"', 'device = "auto"'))
+    git.commit()
+    git.ask("switch", "--quiet", "--force-create", "branch")
+    commit(git, **{"README.md": "Better.\n"})
+
+    assert "measured on auto, and the record is of a machine with cpu" in explain(screen(git.root))
+    assert screen(git.root, device="cpu").word == "same"
+
+
 def test_a_removed_workload_is_launched_where_no_suite_toml_names_it(tmp_path):
     git = repositories.init(tmp_path / "project")
     commit(git, **{"workloads/nap.py": WORKLOAD, "workloads/other.py": WORKLOAD})
