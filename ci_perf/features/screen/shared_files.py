@@ -17,17 +17,15 @@ from ci_perf.worktree.merge_base import Start
 # Of a large tree on a slow disk.
 _ANSWER_S = 300.0
 _SUBMODULE = "160000"
-# They say what git checks out, or what a step of a workflow does: of scripts and makefiles it need
-# not name each.
-_NAMES = (
-    *(".gitattributes", ".gitmodules", ".lfsconfig", "action.yml", "action.yaml"),
-    *("*.bash", "*.mk", "*.sh", "*.pth", "*[Mm]akefile", "[Jj]ustfile", "Taskfile*", "noxfile.py"),
-    *("sitecustomize.py", "tox.ini", "usercustomize.py"),
+# What a step of a workflow runs: the files that they name count as named by the workflow.
+_SCRIPTS = (
+    *("*.bash", "*.mk", "*.sh", "action.y*ml", "gnumakefile", "justfile", "makefile"),
+    *("noxfile.py", "taskfile*", "tox.ini"),
 )
+# What is run although nobody names it.
+_UNNAMED = ("__*__.py", "build.py", "noxfile.py", "sitecustomize.py", "usercustomize.py")
 # What no program builds or runs.
-_DOCUMENTS = ("*.md", "*.rst", ".gitignore", "LICENSE*")
-# Git compares the line of a pointer that names the content.
-_LFS_CONTENT = "-G^oid sha256:[0-9a-f]{64}$"
+_DOCUMENTS = ("*.md", "*.rst", "LICENSE")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +40,9 @@ class WorkflowText:
 
 
 def read_workflows(start: Start) -> WorkflowText:
-    """Read workflows and all other files that say what is installed. Raises CiPerfError."""
-    how = ("-h", "-I", "-F", "-e", "", "HEAD", "--", *sources.ASKING)
+    """Read workflows, scripts, and what else says what is installed. Raises CiPerfError."""
+    scripts = (f":(top,icase,glob)**/{name}" for name in _SCRIPTS)
+    how = ("-h", "-I", "-F", "-e", "", "HEAD", "--", *sources.ASKING, *scripts)
     answer = git.run(start.top, "grep", *how, timeout_s=_ANSWER_S)
     if answer.code > 1:
         raise CiPerfError("`git grep` failed; see its output", output=answer.err)
@@ -71,19 +70,17 @@ def _find_differences(
     for path in map(PurePosixPath, changed):
         if any(path.is_relative_to(start.inside / each) for each in rules):
             yield f"{path} differs, by which is judged"
-    for file in (*sources.list_dependencies(start), *filter(None, [sources.native(start)])):
-        yield f"{file} differs, which may change what is installed or compiled"
+    for file in sources.list_dependencies(start):
+        yield f"{file} differs, which may change what is installed"
     for path in map(PurePosixPath, changed):
-        if any(matches_pattern(path.name, name) for name in _NAMES):
-            yield f"{path} differs, which may change what is checked out or run"
-        elif any(matches_pattern(path.name, document) for document in _DOCUMENTS):
+        if any(matches_pattern(path.name, document) for document in _DOCUMENTS):
             continue
-        elif plan.setup.command:
+        if plan.setup.command:
             yield f"{path} differs, and `setup` may read it"
-        elif workflows.name(path.name):
+        elif path.suffix != ".py" or any(matches_pattern(path.name, name) for name in _UNNAMED):
+            yield f"{path} differs, which may change what is compiled or run"
+        elif workflows.name(path.stem):
             yield f"{path} differs, and a workflow names it"
-    if of_lfs := _ask(start, "--name-only", _LFS_CONTENT).partition("\0")[0]:
-        yield f"{of_lfs} differs, whose content is in Git LFS"
 
 
 def _list_changed(start: Start) -> dict[str, str]:

@@ -59,7 +59,7 @@ def measured(tmp_path_factory):
         "uv.lock": "torch 2.9\n",
         "requirements.txt": "torch\n",
         ".github/workflows/perf.yml": "on: pull_request\nrun: sh prepare.sh && python prepare.py\n",
-        "prepare.sh": "true\n",
+        "prepare.sh": "python generate.py && python -m tools.load\n",
         "README.md": "A product.\n",
         "vendor/lib/.gitkeep": "",
     }.items():
@@ -154,18 +154,22 @@ MUTANTS = {
     "dependency": ({"requirements.txt": "torch<3\n"}, "requirements.txt differs"),
     "new dependency": ({"pyproject.toml": "[project]\ndependencies = ['a']\n"}, "pyproject.toml"),
     "data": ({"data/labels.txt": "cat fox"}, "data/labels.txt differs"),
-    "lfs": ({"model.bin": POINTER.format("b" * 64)}, "whose content is in Git LFS"),
-    "new lfs": ({"new.bin": POINTER.format("b" * 64)}, "whose content is in Git LFS"),
+    "lfs": ({"model.bin": POINTER.format("b" * 64)}, "model.bin differs"),
     "attributes": ({".gitattributes": "*.txt text eol=crlf\n"}, ".gitattributes differs"),
     "workflow": ({".github/workflows/perf.yml": "on: push\n"}, "perf.yml differs"),
     "script of a workflow": ({"prepare.py": "1\n"}, "a workflow names it"),
+    "module of a script": ({"tools/load.py": "1\n"}, "a workflow names it"),
+    "start of a package": ({"tools/__main__.py": "1\n"}, "__main__.py differs"),
+    "file of a file of a workflow": ({"deps/base.txt": "torch<3\n"}, "deps/base.txt differs"),
+    "script of a script of a workflow": ({"generate.py": "1\n"}, "a workflow names it"),
     "script of a script": ({"tools/build.sh": "make fast\n"}, "tools/build.sh differs"),
     "makefile": ({"native/Makefile": "all:\n\ttrue\n"}, "native/Makefile differs"),
     "start of Python": ({"product/all.pth": "import os\n"}, "product/all.pth differs"),
     "action": ({"ci/action.yml": "runs: {}\n"}, "ci/action.yml differs"),
     "shadowed module": ({"colorsys.py": ""}, "colorsys.py is new"),
     "shadowed package": ({"product.py": ""}, "product.py is new"),
-    "ignored": ({".gitignore": "data/\n", "data/labels.txt": None}, "is not there any more"),
+    "ignored": ({".gitignore": "data/\n"}, ".gitignore differs"),
+    "removed": ({"data/labels.txt": None}, "data/labels.txt differs"),
     "renamed": ({"product/net.py": None, "product/net2.py": "1"}, "is not there any more"),
 }
 
@@ -209,7 +213,7 @@ def test_a_submodule_that_differs_is_launched_though_git_was_told_to_ignore_it(g
 
 
 def test_what_a_setup_may_read_is_launched(git):
-    commit(git, **{"all.toml": "all = 1\n"})
+    commit(git, **{"all.py": "1\n"})
     start = merge_base.find(git.root, "main")
     folders = ScreenOptions(
         root=git.root, against="main", suite="smoke", machine="", variables=TOLD
@@ -222,7 +226,7 @@ def test_what_a_setup_may_read_is_launched(git):
         return shared_files.find_difference(start, with_setup, folders, workflows)
 
     assert find("") == ""
-    assert find("make") == "all.toml differs, and `setup` may read it"
+    assert find("make") == "all.py differs, and `setup` may read it"
 
 
 def test_a_record_that_the_head_has_forged_is_launched(git):
