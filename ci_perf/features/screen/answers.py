@@ -106,7 +106,7 @@ def _compare_commits(
     if git.source(options.root).dirty:
         raise CiPerfError("uncommitted changes are no commit that could be compared")
     workflows = shared_files.read_workflows(start)
-    if why := shared_files.find_difference(start, plan, options, workflows):
+    if why := shared_files.find_difference(start, plan, workflows):
         return _launch_all(plan, start.commit, why)
     base, head = (commit_suite.tree_of(options.root, each) for each in (start.commit, "HEAD"))
     folder = options.of_suite(plan.suite)

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from ci_perf.errors import CiPerfError
-from ci_perf.gate import commit_suite
-from ci_perf.gate.commit_suite import RepositoryFolders
 from ci_perf.model.suite import Plan
 from ci_perf.program.trees import matches_pattern
 from ci_perf.system import git
@@ -49,27 +47,17 @@ def read_workflows(start: Start) -> WorkflowText:
     return WorkflowText(answer.out)
 
 
-def find_difference(
-    start: Start, plan: Plan, folders: RepositoryFolders, workflows: WorkflowText
-) -> str:
+def find_difference(start: Start, plan: Plan, workflows: WorkflowText) -> str:
     """Say which file differs that any workload may depend on; "" where none does.
 
     The checkout is the head, without changes of its own. Raises CiPerfError.
     """
-    return next(_find_differences(start, plan, folders, workflows), "")
+    return next(_find_differences(start, plan, workflows), "")
 
 
-def _find_differences(
-    start: Start, plan: Plan, folders: RepositoryFolders, workflows: WorkflowText
-) -> Iterator[str]:
+def _find_differences(start: Start, plan: Plan, workflows: WorkflowText) -> Iterator[str]:
     changed = _list_changed(start)
     yield from (f"the submodule {path} differs" for path in changed if _SUBMODULE in changed[path])
-    suite = folders.of_suite(plan.suite)
-    baselines = commit_suite.path_below(folders.root, folders.baselines)
-    rules = [each for each in (suite and suite / "suite.toml", baselines) if each is not None]
-    for path in map(PurePosixPath, changed):
-        if any(path.is_relative_to(start.inside / each) for each in rules):
-            yield f"{path} differs, by which is judged"
     for file in sources.list_dependencies(start):
         yield f"{file} differs, which may change what is installed"
     for path in map(PurePosixPath, changed):
@@ -78,18 +66,14 @@ def _find_differences(
         if plan.setup.command:
             yield f"{path} differs, and `setup` may read it"
         elif path.suffix != ".py" or any(matches_pattern(path.name, name) for name in _UNNAMED):
-            yield f"{path} differs, which may change what is compiled or run"
+            yield f"{path} differs, which is neither a document nor plain Python code"
         elif workflows.name(path.stem):
             yield f"{path} differs, and a workflow names it"
 
 
 def _list_changed(start: Start) -> dict[str, str]:
     """Return the paths in which both commits differ, each with its modes."""
-    parts = _ask(start, "--raw").split("\0")[:-1]
+    how = ("--raw", "-r", "-z", "--no-renames", "--ignore-submodules=none")
+    said = git.read(start.top, "diff-tree", *how, start.commit, "HEAD", timeout_s=_ANSWER_S)
+    parts = said.decode(errors="replace").split("\0")[:-1]
     return dict(zip(parts[1::2], parts[::2], strict=True))
-
-
-def _ask(start: Start, *how: str) -> str:
-    every = ("-r", "-z", "--no-renames", "--ignore-submodules=none", *how)
-    said = git.read(start.top, "diff-tree", *every, start.commit, "HEAD", timeout_s=_ANSWER_S)
-    return said.decode(errors="replace")

@@ -200,7 +200,19 @@ def test_another_suite_is_launched(git, old, new):
     assert old in text
     commit(git, **{"workloads/suite.toml": text.replace(old, new)})
 
-    assert "suite.toml differs, by which is judged" in explain(screen(git.root))
+    assert "suite.toml differs" in explain(screen(git.root))
+
+
+def test_another_suite_is_launched_through_a_link(git):
+    git.ask("switch", "--quiet", "main")
+    (git.root / "workloads").rename(git.root / "real")
+    (git.root / "workloads").symlink_to("real")
+    git.commit()
+    git.ask("switch", "--quiet", "--force-create", "branch")
+    text = (git.root / "real/suite.toml").read_text()
+    commit(git, **{"real/suite.toml": text.replace("processes = 2", "processes = 3")})
+
+    assert "real/suite.toml differs" in explain(screen(git.root))
 
 
 def test_a_submodule_that_differs_is_launched_though_git_was_told_to_ignore_it(git):
@@ -215,15 +227,12 @@ def test_a_submodule_that_differs_is_launched_though_git_was_told_to_ignore_it(g
 def test_what_a_setup_may_read_is_launched(git):
     commit(git, **{"all.py": "1\n"})
     start = merge_base.find(git.root, "main")
-    folders = ScreenOptions(
-        root=git.root, against="main", suite="smoke", machine="", variables=TOLD
-    )
     plan = suite.plan(git.root / "workloads", "smoke", root=git.root)
     workflows = shared_files.read_workflows(start)
 
     def find(setup):
         with_setup = msgspec.structs.replace(plan, setup=Setup(command=setup))
-        return shared_files.find_difference(start, with_setup, folders, workflows)
+        return shared_files.find_difference(start, with_setup, workflows)
 
     assert find("") == ""
     assert find("make") == "all.py differs, and `setup` may read it"
@@ -235,7 +244,7 @@ def test_a_record_that_the_head_has_forged_is_launched(git):
     find_record(git.root).write_text(json.dumps(record))
     commit(git, **{"product/net.py": "def work(text):\n    return text\n"})
 
-    assert "by which is judged" in explain(screen(git.root))
+    assert "programs/nap.json differs" in explain(screen(git.root))
 
 
 def change_base(git, change):
