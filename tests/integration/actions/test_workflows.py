@@ -87,6 +87,11 @@ CONDITIONS = {
         ("accept", "accept", an_order("/ci-perf accept 12", "CONTRIBUTOR"), {}, "success", False),
         ("accept", "accept", an_order("say /ci-perf accept", "OWNER"), {}, "success", False),
         ("accept", "accept", an_order("/ci-perf accept", "OWNER", None), {}, "success", False),
+        ("asked", "answer", an_order("/ci-perf run 12", "MEMBER"), {}, "success", True),
+        ("asked", "answer", an_order("/ci-perf run 12", "CONTRIBUTOR"), {}, "success", False),
+        ("asked", "answer", an_order("/ci-perf run 12", "MEMBER", None), {}, "success", False),
+        ("asked", "answer", an_order("/ci-perf accept 12", "MEMBER"), {}, "success", False),
+        ("asked", "answer", an_order("/ci-perf  accept 12", "MEMBER"), {}, "success", False),
     ],
     "a first measurement is proposed though it compares with nothing": [
         ("baseline", "propose", {}, ended("success", "unchanged"), "success", True),
@@ -110,7 +115,7 @@ def test_a_job_starts_by_its_condition_alone(expressions, rows):
     """By GitHub's own evaluation of conditions."""
     for name, job, event, needs, status, starts in rows:
         contexts = {
-            "github": {"repository": SAME, "event_name": "x", "event": event, "ref_name": "main"},
+            "github": {"repository": SAME, "event_name": "issue_comment", "event": event},
             "needs": needs,
         }
         condition = workflow(name)["jobs"][job]["if"]
