@@ -46,7 +46,7 @@ def describe_status(*results):
 @pytest.mark.parametrize("ended", ENDS, ids="-".join)
 def test_the_report_runs_and_is_red_unless_each_job_has_done_its_part(expressions, ended):
     job, contexts = JOBS["report"], contexts_of(*ended)
-    expect, download, publish = job["steps"]
+    *publish, expect = job["steps"]
     status = describe_status(ended[0], ended[2])
 
     assert expressions.holds(job["if"], contexts, status)
@@ -54,9 +54,7 @@ def test_the_report_runs_and_is_red_unless_each_job_has_done_its_part(expression
     is_red = run_step(expressions, expect, contexts).returncode != 0
     # After a measurement that has failed, the verdict is what the report says.
     assert is_red is (ended not in GREEN | {("success", "launch", "failure")})
-    assert download["if"] == publish["if"]
-    if ended in GREEN:
-        assert expressions.holds(publish["if"], contexts, "success")
+    assert not any("if" in step for step in publish)
 
 
 @pytest.mark.parametrize("status", ["success", "failure", "cancelled"])
