@@ -117,12 +117,7 @@ def _compare_commits(
     with commit_suite.baselines_of_tree(base, options, plan.suite, records=True) as baselines:
         read = _find_machine(baselines, plan.suite, options.machine)
         rules = _Rules(options, plan, workflows, now, base, head)
-        answers = [
-            rules.find_answer(each, read)
-            if each.id in known
-            else touch(each, "conditions", "the suite of the base has no such workload")
-            for each in (*plan.workloads, *plan.tests)
-        ]
+        answers = [rules.find_answer(each, read) for each in (*plan.workloads, *plan.tests)]
         same = tuple(each for each in answers if isinstance(each, SameProgram))
         workloads = TouchedWorkloads(
             suite=plan.suite,

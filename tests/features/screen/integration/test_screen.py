@@ -374,6 +374,20 @@ def test_a_removed_workload_is_launched_where_no_suite_toml_names_it(tmp_path):
     assert said == "the head has no workload other any more"
 
 
+def test_a_new_workload_is_launched_where_no_suite_toml_names_it(git):
+    git.ask("switch", "--quiet", "main")
+    (git.root / "workloads/suite.toml").unlink()
+    (file,) = git.root.glob("baselines/*/smoke/nap.json")
+    file.parent.rename(file.parent.with_name("default"))
+    git.commit()
+    git.ask("switch", "--quiet", "--force-create", "branch")
+    commit(git, **{"workloads/other.py": WORKLOAD})
+    screened = screen(git.root, variables=TOLD, suite="")
+
+    (new,) = (each for each in screened.workloads.touched if each.workload == "other")
+    assert new.code == "not_recorded"
+
+
 def test_a_new_variable_of_native_code_is_launched(git):
     commit(git, **{"README.md": "Better.\n"})
     told = find_variables(git.root, CUDNN_MADE_UP="1")
