@@ -196,7 +196,7 @@ class _Rules:
         # By `auto`, a machine with a GPU measures there what a record of a CPU knows nothing of.
         kinds = ("cuda", "auto") if isinstance(baseline.machine, GpuMachine) else ("cpu",)
         if device.partition(":")[0] not in kinds:
-            yield f"it is measured on {device}, and the record is of a machine with {kinds[0]}"
+            yield f"the record is of a machine with {kinds[0]}, and `--device` is {device}"
         if program.settings != proof.digest_settings(workload, self.plan, self.options.root):
             yield "its settings, or the version of ci_perf, are not those of the record"
         age = self.now - _read_time(session.recorded_at)

@@ -359,7 +359,7 @@ def test_a_record_of_a_cpu_proves_nothing_where_a_gpu_may_be_chosen(git):
     git.ask("switch", "--quiet", "--force-create", "branch")
     commit(git, **{"README.md": "Better.\n"})
 
-    assert "measured on auto, and the record is of a machine with cpu" in explain(screen(git.root))
+    assert "a machine with cpu, and `--device` is auto" in explain(screen(git.root))
     assert screen(git.root, device="cpu").word == "same"
 
 
