@@ -20,7 +20,7 @@ from ci_perf.features.bisect import bisecting
 from ci_perf.features.bisect.bisecting import Search
 from ci_perf.features.bisect.bisection import CommitAnswer
 from ci_perf.features.watch.branch_line import BranchLine, Described
-from ci_perf.features.watch.night import BudgetSpentError, Key, Night, NightLaunches, Searched
+from ci_perf.features.watch.night import BudgetSpentError, Key, Night, Searched
 from ci_perf.features.watch.sessions import PairsAnswer
 from ci_perf.features.watch.suspects import SUSPICIOUS, Suspect, find_better
 from ci_perf.judging.confirm import Outcome
@@ -76,7 +76,7 @@ class Simulated:
     def measure_pairs(
         self, commit: str, base: str, workloads: Sequence[str], *, explains: bool = False
     ) -> PairsAnswer:
-        """See MeasurePairs."""
+        """See CommitLauncher."""
         del explains
         self._spend()
         effect = self.levels[commit] - self.levels[base]
@@ -237,7 +237,7 @@ def _watch(world: Simulated, before: Watched | None, night: int) -> Watched:
     return Night(
         known=known,
         line=line,
-        launches=NightLaunches(pairs=world.measure_pairs, search=world.search),
+        launcher=world,
         today=today,
         find_accepted=lambda _culprit: None,
         keep=lambda _known: None,

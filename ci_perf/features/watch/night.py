@@ -1,6 +1,6 @@
 """One night of a watch: look again at what is open, decide what is suspected, search for commits.
 
-NightLaunches come in as functions, so that nights can be simulated.
+What launches comes in as an argument, so that nights can be simulated.
 """
 
 import math
@@ -53,21 +53,16 @@ class Searched:
     why: str = ""
 
 
-class MeasurePairs(Protocol):
-    """NightLaunches a commit beside an older one. Raises BudgetSpentError."""
+class CommitLauncher(Protocol):
+    """Launches commits. Both methods raise BudgetSpentError."""
 
-    def __call__(
+    def measure_pairs(
         self, commit: str, base: str, workloads: Sequence[str], *, explains: bool = False
     ) -> PairsAnswer:
-        """Return what pairs say of workloads."""
+        """Launch a commit beside an older one, and return what their pairs show."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NightLaunches:
-    """How commits are compared: by pairs of two, by a search after ``good`` up to ``bad``."""
-
-    pairs: MeasurePairs
-    search: Callable[[str, str, Key], Searched]
+    def search(self, good: str, bad: str, key: Key) -> Searched:
+        """Search for the commit that is to blame, after `good` and up to `bad`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +92,7 @@ class Night:
 
     known: Watched
     line: BranchLine
-    launches: NightLaunches
+    launcher: CommitLauncher
     today: str
     find_accepted: Callable[[Culprit], tuple[str, str | None] | None]
     keep: Callable[[Watched], None]
@@ -172,7 +167,7 @@ class Night:
             return msgspec.structs.replace(
                 culprit, state="accepted", until=until, reason=reason, checked=self.today
             )
-        answer = self.launches.pairs(
+        answer = self.launcher.measure_pairs(
             self.line.head, culprit.parent, sorted({row.workload for row in culprit.rows})
         )
         said = {answer.says(row.workload, row.metric) for row in culprit.rows}
@@ -200,7 +195,7 @@ class Night:
                     "history of the branch"
                 )
                 continue
-            answer = self.launches.pairs(self.line.head, creep.since.commit, [key[0]])
+            answer = self.launcher.measure_pairs(self.line.head, creep.since.commit, [key[0]])
             said = answer.says(*key)
             if said == "alike":
                 self.creeps[key] = msgspec.structs.replace(creep, state="repaired")
@@ -275,7 +270,7 @@ class Night:
         head = self.line.head
         answer = PairsAnswer(same=frozenset(name for name, _ in keys))
         if good != head:
-            answer = self.launches.pairs(head, good, sorted({name for name, _ in keys}))
+            answer = self.launcher.measure_pairs(head, good, sorted({name for name, _ in keys}))
         losses = []
         for key in keys:
             said = answer.says(*key)
@@ -310,7 +305,7 @@ class Night:
             loss = losses.pop(0)
             left, change = self._between(loss.good, loss.bad), loss.change
             if len(left) > 1:
-                searched = self.launches.search(loss.good, loss.bad, loss.key)
+                searched = self.launcher.search(loss.good, loss.bad, loss.key)
                 if searched.why:
                     self.no_answer[loss.key[0]] = searched.why
                     continue
@@ -340,7 +335,7 @@ class Night:
             each for each, (low, high) in zip(losses, windows, strict=True) if low < at <= high
         ]
         names = sorted({each.key[0] for each in (loss, *others)})
-        answer = self.launches.pairs(commit, parent, names, explains=True)
+        answer = self.launcher.measure_pairs(commit, parent, names, explains=True)
         said = answer.says(*loss.key)
         if said == "worse":
             blamed = [each for each in (loss, *others) if answer.says(*each.key) == "worse"]

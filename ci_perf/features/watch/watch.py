@@ -15,7 +15,7 @@ from ci_perf.api_types import Notify
 from ci_perf.baselines import layout
 from ci_perf.errors import OF_MACHINE, CiPerfError, InvalidFileError
 from ci_perf.features.watch.branch_line import BranchLine, read_line
-from ci_perf.features.watch.night import BudgetSpentError, Key, Night, NightLaunches, Searched
+from ci_perf.features.watch.night import BudgetSpentError, Key, Night, Searched
 from ci_perf.features.watch.sessions import PairsAnswer, WatchSessions
 from ci_perf.features.watch.suspects import Suspect, find_acceptance, find_suspects
 from ci_perf.gate import arguments, commit_suite, compare, measure
@@ -64,7 +64,6 @@ def watch(
     known = begin(before, line, options.suite, machine, start, suspects)
     with signals.note_signals() as ending:
         sessions = WatchSessions(options, ending, notify, listener)
-        launcher = _Launcher(sessions, options, asked, end, notify, listener)
 
         def keep(document: Watched) -> None:
             ended = git_log.utc(datetime.now(UTC))
@@ -73,7 +72,7 @@ def watch(
         night = Night(
             known=known,
             line=line,
-            launches=NightLaunches(pairs=launcher.measure_pairs, search=launcher.search),
+            launcher=_Launcher(sessions, options, asked, end, notify, listener),
             today=known.started[:10],
             find_accepted=_find_accepted(options, machine, line),
             keep=keep,
@@ -219,7 +218,7 @@ def _find_owner(options: MeasureOptions) -> Callable[[str], str | None]:
 
 @dataclass(slots=True)
 class _Launcher:
-    """NightLaunches pairs and searches here, until the budget is spent."""
+    """Launches pairs and searches here, until the budget is spent."""
 
     sessions: WatchSessions
     options: MeasureOptions
@@ -231,7 +230,7 @@ class _Launcher:
     def measure_pairs(
         self, commit: str, base: str, workloads: Sequence[str], *, explains: bool = False
     ) -> PairsAnswer:
-        """See MeasurePairs."""
+        """See CommitLauncher."""
         left_s = self._find_left()
         names = ", ".join(workloads)
         self.notify(

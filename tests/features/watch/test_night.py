@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks import watch_nights
 from ci_perf.features.watch.branch_line import BranchLine, Described
-from ci_perf.features.watch.night import BudgetSpentError, Night, NightLaunches, Searched
+from ci_perf.features.watch.night import BudgetSpentError, Night, Searched
 from ci_perf.features.watch.sessions import PairsAnswer
 from ci_perf.features.watch.suspects import Suspect
 from ci_perf.model.comparison import Verdict
@@ -53,7 +53,7 @@ class World:
     def level(self, commit):
         return self.levels(int(commit, 16))
 
-    def pairs(self, commit, base, workloads, *, explains=False):
+    def measure_pairs(self, commit, base, workloads, *, explains=False):
         self._spend("pairs", commit, base)
         ratio = self.level(commit) / self.level(base)
         return PairsAnswer(
@@ -106,7 +106,7 @@ def spend_night(world, *suspects, find_accepted=lambda _culprit: None, keep=None
     night = Night(
         known=a_watch(**{**nothing, **known}),
         line=Line(top=Path(), repository=repository, commits=commits, places=places),
-        launches=NightLaunches(pairs=world.pairs, search=world.search),
+        launcher=world,
         today=DAY,
         find_accepted=find_accepted,
         keep=keep or (lambda _known: None),
@@ -236,8 +236,8 @@ def test_a_row_of_a_known_culprit_that_fails_tonight_ends_no_night():
 
 def test_a_commit_whose_own_suite_gates_nothing_is_a_culprit_with_its_rows():
     class Ungated(World):
-        def pairs(self, *asked, **more):
-            answer = super().pairs(*asked, **more)
+        def measure_pairs(self, *asked, **more):
+            answer = super().measure_pairs(*asked, **more)
             changes = {
                 key: msgspec.structs.replace(each, gate=False)
                 for key, each in answer.changes.items()
