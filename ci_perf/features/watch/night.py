@@ -129,14 +129,13 @@ class Night:
         return self._keep()
 
     def _keep(self) -> Watched:
-        open_keys = sorted(self.suspicions)
         creeps = self.mended | self.creeps
         self.known = msgspec.structs.replace(
             self.known,
             complete=self.is_complete,
             culprits=tuple(self.culprits.values()),
             creeps=tuple(creeps[key] for key in sorted(creeps)),
-            suspicions=tuple(self.suspicions[key] for key in open_keys),
+            suspicions=tuple(self.suspicions[key] for key in sorted(self.suspicions)),
             no_answer=tuple(
                 Unanswered(workload=name, why=why) for name, why in sorted(self.no_answer.items())
             ),
@@ -147,17 +146,17 @@ class Night:
     # --- what earlier nights have found
 
     def _check_culprits(self) -> None:
-        for culprit in list(self.culprits.values()):
-            if culprit.state == "accepted" and culprit.until and culprit.until < self.today:
-                why = f"the loss was accepted until {culprit.until}"
-                culprit = msgspec.structs.replace(culprit, state="open", reason=why)  # noqa: PLW2901
-            if culprit.state == "open":
-                culprit = self._check_culprit(culprit)  # noqa: PLW2901
-            self.culprits[culprit.commit] = culprit
+        for commit, culprit in self.culprits.items():
+            self.culprits[commit] = self._check_culprit(culprit)
             self._keep()
 
     def _check_culprit(self, culprit: Culprit) -> Culprit:
-        """Return a culprit with the answer of tonight; without one, nothing changes its state."""
+        """Return a culprit with the answer of tonight; without one, only its day may reopen it."""
+        if culprit.state == "accepted" and culprit.until and culprit.until < self.today:
+            why = f"the loss was accepted until {culprit.until}"
+            culprit = msgspec.structs.replace(culprit, state="open", reason=why)
+        if culprit.state != "open":
+            return culprit
         if self.line.position(culprit.parent) is None:
             why = "its parent is no longer in the history of the branch: was that rewritten?"
             return msgspec.structs.replace(culprit, reason=why)
@@ -329,21 +328,18 @@ class Night:
 
     def _accuse(self, commit: str, loss: Loss, change: Change | None, losses: list[Loss]) -> None:
         """Let fresh pairs of a commit and its parent show whether it is the culprit."""
-        at, parent = self.line.places[commit], self.line.parent(commit)
-        windows = [(self.line.places[each.good], self.line.places[each.bad]) for each in losses]
-        others = [
-            each for each, (low, high) in zip(losses, windows, strict=True) if low < at <= high
-        ]
-        names = sorted({each.key[0] for each in (loss, *others)})
-        answer = self.launcher.measure_pairs(commit, parent, names, explains=True)
+        parent = self.line.parent(commit)
+        others = [each for each in losses if commit in self._between(each.good, each.bad)]
+        workloads = sorted({each.key[0] for each in (loss, *others)})
+        answer = self.launcher.measure_pairs(commit, parent, workloads, explains=True)
         said = answer.says(*loss.key)
         if said == "worse":
             blamed = [each for each in (loss, *others) if answer.says(*each.key) == "worse"]
             # The suite of the commit may not gate what HEAD's does.
             worse = [*(answer.changes[each.key] for each in blamed), *answer.losses]
             self._add_culprit(commit, loss, worse)
+            losses[:] = [each for each in losses if each not in blamed]
             for each in blamed:
-                losses[:] = [other for other in losses if other is not each]
                 self._set_left(each, ())
                 rest = list(self._find_rest(each, commit, answer.changes[each.key]))
                 losses += rest
@@ -354,13 +350,12 @@ class Night:
                     self._set_left(rest[0], self._between(rest[0].good, rest[0].bad))
         elif said == "alike" and change is not None and loss.good != parent:
             own = answer.changes.get(loss.key)
-            steps = [(commit, own.ratio)] if own and own.ratio and own.ratio > 1 else []
-            largest = tuple(
-                CreepStep(commit=name, subject=self.line.describe(name).subject, change=ratio)
-                for name, ratio in steps
-            )
-            day = self.line.describe(loss.good).date[:10]
-            self._note_creep(loss.key, Since(commit=loss.good, day=day), change, largest)
+            largest: tuple[CreepStep, ...] = ()
+            if own and own.ratio and own.ratio > 1:
+                subject = self.line.describe(commit).subject
+                largest = (CreepStep(commit=commit, subject=subject, change=own.ratio),)
+            since = Since(commit=loss.good, day=self.line.describe(loss.good).date[:10])
+            self._note_creep(loss.key, since, change, largest)
             self._set_left(loss, ())
         elif said == "alike":
             if not self._is_told(loss.key):
@@ -441,7 +436,7 @@ class Night:
         )
 
     def _note_failures(self, answer: PairsAnswer, workloads: Iterable[str]) -> None:
-        why = "the budget ended before" if answer.is_late else "pairs show neither a loss nor none"
+        why = "the budget ended before" if answer.is_late else "pairs decided nothing"
         for name in workloads:
             self.no_answer[name] = answer.failures.get(name, why)
 
