@@ -48,7 +48,6 @@ def a_culprit(number: int = 7, *workloads: str, **fields: Any) -> Culprit:
         "window": CommitWindow(good=a_sha(1), bad=a_sha(20), commits=19),
         "rows": tuple(map(a_row, workloads or ("a",))),
         "cause": LossCause(text="copy 1 → 3 calls", function="forward", file="model.py"),
-        "command": f"ci-perf bisect {a_sha(number - 1)} {a_sha(number)} a",
         "first_seen": DAY,
         "checked": DAY,
     }

@@ -84,7 +84,7 @@ class LossCause(Struct, frozen=True, kw_only=True):
 class Culprit(Struct, frozen=True, kw_only=True):
     """A commit that made workloads worse.
 
-    ``command`` shows it again. ``first_seen`` is the day when it was found, ``checked`` that of the
+    ``first_seen`` is the day when it was found, ``checked`` that of the
     last answer about it. ``until`` is the last day of an accepted loss; ``reason`` says why it is
     in its state. ``good_again`` is the commit that has repaired it, or one after that.
     """
@@ -97,7 +97,6 @@ class Culprit(Struct, frozen=True, kw_only=True):
     window: CommitWindow
     rows: Annotated[tuple[LossRow, ...], msgspec.Meta(min_length=1, max_length=_MOST)]
     cause: LossCause | None = None
-    command: Text
     owner: Text | None = None
     first_seen: Day
     state: LossState = "open"
@@ -105,6 +104,12 @@ class Culprit(Struct, frozen=True, kw_only=True):
     good_again: NameOrEmpty = ""
     reason: Text = ""
     checked: Day
+
+    @property
+    def command(self) -> str:
+        """What shows it again. A person pastes this, so it holds names alone."""
+        row, ends = self.rows[0], f"{self.parent[:12]} {self.commit[:12]}"
+        return f"ci-perf bisect {ends} {row.workload} --metric {row.metric}"
 
 
 class CreepStep(Struct, frozen=True, kw_only=True):

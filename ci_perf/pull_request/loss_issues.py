@@ -291,9 +291,7 @@ def _show_again(culprit: Culprit) -> Iterator[Block]:
             file=(Words(" of "), cause.file) if cause.file else (),
         )
     yield (Words("To see it again:"),)
-    # What a file calls its command may be any program, and a person pastes this.
-    row, ends = culprit.rows[0], f"{culprit.parent[:_SHOWN]} {culprit.commit[:_SHOWN]}"
-    yield Listing(f"ci-perf bisect {ends} {row.workload} --metric {row.metric}", "sh")
+    yield Listing(culprit.command, "sh")
 
 
 def _describe_steps(creeps: Sequence[Creep]) -> Iterator[Block]:

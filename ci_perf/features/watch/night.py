@@ -399,8 +399,6 @@ class Night:
         before = self.culprits.get(commit)
         rows = {(row.workload, row.metric): row for row in (before.rows if before else ())}
         rows |= {(each.workload, each.metric): _row_of(each) for each in worse}
-        workload, metric = loss.key
-        ends = f"{parent[:_SHOWN]} {commit[:_SHOWN]}"
         self.culprits[commit] = Culprit(
             commit=commit,
             parent=parent,
@@ -414,8 +412,7 @@ class Night:
             ),
             rows=tuple(rows.values()),
             cause=next(filter(None, map(_cause_of, worse)), None),
-            command=f"ci-perf bisect {ends} {workload} --metric {metric}",
-            owner=self.find_owner(workload),
+            owner=self.find_owner(loss.key[0]),
             first_seen=before.first_seen if before else self.today,
             checked=self.today,
         )

