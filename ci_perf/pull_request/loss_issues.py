@@ -149,22 +149,13 @@ def _follow_one(
     if silent:
         notify(f"{name}: left as it is, for there is no watch of {', '.join(sorted(silent))}")
         return False
-    is_open = loss.state == "open"
-    if known and known.state == "closed" and is_open and last == "open":
-        notify(f"{name}: a person has closed it; it stays closed, although the loss is open")
-        return False
-    # What is accepted opens again after its day, also where a person has closed the issue.
-    if (
-        known
-        and known.state == "closed"
-        and not is_open
-        and (last, loss.state)
-        != (
-            "open",
-            "accepted",
-        )
-    ):
-        return False
+    if known and known.state == "closed":
+        if (last, loss.state) == ("open", "open"):
+            notify(f"{name}: a person has closed it; it stays closed, although the loss is open")
+            return False
+        # What is accepted opens again after its day, also where a person has closed the issue.
+        if loss.state != "open" and (last, loss.state) != ("open", "accepted"):
+            return False
     if loss.commit and not pulls.contains(client, head, loss.commit):
         notify(
             f"{name}: left as it is, for commit {loss.commit[:_SHOWN]} is not in the history of "
@@ -262,9 +253,8 @@ def _lay_out_rows(reports: Sequence[tuple[str, Culprit | Creep]]) -> Table:
     for scope, report in reports:
         for row in report.rows if isinstance(report, Culprit) else (report,):
             unit = phrases.unit(row.metric)
-            change = "from zero" if row.change is None else ""
             sides = (
-                ""
+                "–"  # noqa: RUF001  the sign of an empty cell
                 if isinstance(row, Creep)
                 else units.both(units.value(row.baseline, unit), units.value(row.now, unit))
             )
@@ -272,8 +262,8 @@ def _lay_out_rows(reports: Sequence[tuple[str, Culprit | Creep]]) -> Table:
                 (
                     (row.workload,),
                     (phrases.metric_title(row.metric),),
-                    (Words(change or units.change(row.change or 1, row.low, row.high)),),
-                    (Words(sides or "–"),),  # noqa: RUF001  the sign of an empty cell
+                    (units.change(row.change, row.low, row.high),),
+                    (Words(sides),),
                     (scope,),
                 )
             )

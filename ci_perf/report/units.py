@@ -129,8 +129,10 @@ def percent(share: float) -> Words:
     return Words(f"{_render_signed_percent(share)} %")
 
 
-def change(ratio: float, low: float | None = None, high: float | None = None) -> Words:
-    """Show a ratio as a change, with its interval: +4.2 % [+3.1, +5.3]."""
+def change(ratio: float | None, low: float | None = None, high: float | None = None) -> Words:
+    """Show a ratio as a change, with its interval: +4.2 % [+3.1, +5.3]; `None`: from zero."""
+    if ratio is None:
+        return Words("from zero")
     text = percent(ratio - 1)
     if low is None or high is None:
         return text

@@ -61,8 +61,8 @@ def _describe_culprit(culprit: Culprit) -> list[Block]:
         )
     ]
     for row in culprit.rows:
-        change = _describe_change(row.change, row.low, row.high)
-        parts.append(_line(row.workload, row.metric, change))
+        change = units.change(row.change, row.low, row.high)
+        parts.append(_line(row.workload, row.metric, (change,)))
     if culprit.cause is not None:
         said = f"{culprit.cause.function} in {culprit.cause.file}: {culprit.cause.text}"
         parts.append(fill("cause: {cause}", cause=(said,)))
@@ -70,15 +70,11 @@ def _describe_culprit(culprit: Culprit) -> list[Block]:
 
 
 def _describe_creep(creep: Creep) -> Phrase:
-    change = _describe_change(creep.change, creep.low, creep.high)
+    change = units.change(creep.change, creep.low, creep.high)
     since = Words(f" since {creep.since.day}, in small steps")
     steps = [f"{each.commit[:_ID]} {each.subject}" for each in creep.largest]
     largest: Phrase = (Words("; the largest known: "), "; ".join(steps)) if steps else ()
-    return _line(creep.workload, creep.metric, (*change, since, *largest))
-
-
-def _describe_change(ratio: float | None, low: float | None, high: float | None) -> Phrase:
-    return (Words("more than nothing" if ratio is None else units.change(ratio, low, high)),)
+    return _line(creep.workload, creep.metric, (change, since, *largest))
 
 
 def _line(workload: str, metric: str, said: Phrase) -> Phrase:
