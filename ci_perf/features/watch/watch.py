@@ -54,11 +54,7 @@ def watch(
     before = read_before(output, line, options.suite)
     run = measure.measure(options, notify=notify, listener=listener())
     machine = run.environment.hard
-    if before is not None and not is_same(before.machine, machine):
-        raise InvalidFileError(
-            f"{output}: expected a watch of this machine, found one of "
-            f"{layout.machine_key(before.machine)}; name a file for each machine with -o"
-        )
+    check_machine(output, before, machine)
     comparison = compare.with_baselines(run, options, label="HEAD", fail_on=None, notify=notify)
     suspects = list_suspects(run, comparison, options, line)
     known = begin(before, line, options.suite, machine, start, suspects)
@@ -102,6 +98,16 @@ def read_before(output: Path, line: BranchLine, suite: str) -> Watched | None:
             "for each suite with -o"
         )
     return before
+
+
+def check_machine(output: Path, before: Watched | None, machine: Machine) -> None:
+    """Refuse the file of another machine. Raises InvalidFileError."""
+    if before is not None and not is_same(before.machine, machine):
+        raise InvalidFileError(
+            f"{output}: expected a watch of this machine, found one of "
+            f"{layout.machine_key(before.machine)}; name a file for each machine with -o (in "
+            "baseline.yml: another artifact), or delete it where that machine is gone"
+        )
 
 
 def begin(

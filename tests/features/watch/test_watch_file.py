@@ -8,6 +8,7 @@ from ci_perf.errors import InvalidFileError, UsageError
 from ci_perf.features.watch import watch
 from ci_perf.features.watch.branch_line import read_line
 from ci_perf.features.watch.report import build_page
+from ci_perf.model.environment import CpuMachine
 from ci_perf.report import tables
 from ci_perf.system import files
 from tests import repositories
@@ -87,6 +88,16 @@ def test_a_file_of_something_else_is_refused(line, tmp_path, other, suite, says)
     with pytest.raises(InvalidFileError, match=says):
         watch.read_before(file, line, suite)
     assert watch.read_before(tmp_path / "none.json", line, suite) is None
+
+
+def test_a_file_of_another_machine_is_refused(tmp_path):
+    own, other = (CpuMachine(cpu_model=name, logical_cores=2) for name in ("own", "other"))
+    known, file = a_watch(machine=other), tmp_path / "watch.json"
+
+    with pytest.raises(InvalidFileError, match=r"found one of cpu-other.*delete it"):
+        watch.check_machine(file, known, own)
+    watch.check_machine(file, known, other)
+    watch.check_machine(file, None, own)
 
 
 def test_a_shallow_clone_is_refused(line, tmp_path):
