@@ -146,8 +146,9 @@ class Night:
     # --- what earlier nights have found
 
     def _check_culprits(self) -> None:
-        for commit, culprit in self.culprits.items():
-            self.culprits[commit] = self._check_culprit(culprit)
+        # What a budget has left out comes first in the next night.
+        for culprit in sorted(self.culprits.values(), key=lambda each: each.checked):
+            self.culprits[culprit.commit] = self._check_culprit(culprit)
             self._keep()
 
     def _check_culprit(self, culprit: Culprit) -> Culprit:

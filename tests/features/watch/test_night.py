@@ -322,6 +322,16 @@ def test_an_open_culprit_is_not_searched_again_and_a_mended_one_is_not_blamed_ag
     assert len(known.culprits) == 2
 
 
+def test_a_culprit_that_waited_longest_is_looked_at_first():
+    waiting = a_culprit(12, checked="2026-11-20")
+    world = World(step_at(CULPRIT, 12), sessions=1)
+
+    known = spend_night(world, culprits=(a_culprit(CULPRIT), waiting))
+
+    assert [each.checked for each in known.culprits] == [DAY, DAY]
+    assert world.asked[0] == ("pairs", a_sha(LAST), a_sha(11))
+
+
 def test_a_parent_that_the_branch_lost_changes_no_state():
     lost = a_culprit(CULPRIT, parent="f" * 40, checked="2026-11-20")
 
