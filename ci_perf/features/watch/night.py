@@ -99,7 +99,6 @@ class Night:
     find_owner: Callable[[str], str | None]
     culprits: dict[str, Culprit] = field(init=False)
     creeps: dict[Key, Creep] = field(init=False)
-    mended: dict[Key, Creep] = field(init=False)
     suspicions: dict[Key, Suspicion] = field(init=False)
     no_answer: dict[str, str] = field(default_factory=dict)
     is_complete: bool = True
@@ -111,10 +110,8 @@ class Night:
             for each in self.known.culprits
             if each.state != "repaired" or each.checked > oldest
         }
-        creeps = {(each.workload, each.metric): each for each in self.known.creeps}
-        self.creeps = {key: each for key, each in creeps.items() if each.state == "open"}
-        # They stay, for the job that closes their issue may have failed.
-        self.mended = {key: each for key, each in creeps.items() if each.state != "open"}
+        # Repaired ones stay, for the job that closes their issue may have failed.
+        self.creeps = {(each.workload, each.metric): each for each in self.known.creeps}
         self.suspicions = {(each.workload, each.metric): each for each in self.known.suspicions}
 
     def go(self, suspects: Sequence[Suspect], unanswered: dict[str, str]) -> Watched:
@@ -129,12 +126,11 @@ class Night:
         return self._keep()
 
     def _keep(self) -> Watched:
-        creeps = self.mended | self.creeps
         self.known = msgspec.structs.replace(
             self.known,
             complete=self.is_complete,
             culprits=tuple(self.culprits.values()),
-            creeps=tuple(creeps[key] for key in sorted(creeps)),
+            creeps=tuple(self.creeps[key] for key in sorted(self.creeps)),
             suspicions=tuple(self.suspicions[key] for key in sorted(self.suspicions)),
             no_answer=tuple(
                 Unanswered(workload=name, why=why) for name, why in sorted(self.no_answer.items())
@@ -188,7 +184,9 @@ class Night:
         return culprit
 
     def _check_creeps(self) -> None:
-        for key, creep in list(self.creeps.items()):
+        for key, creep in self.creeps.items():
+            if creep.state != "open":
+                continue
             if self.line.position(creep.since.commit) is None:
                 self.no_answer[key[0]] = (
                     f"{creep.since.commit[:_SHOWN]}, where its creep began, is no longer in the "
@@ -243,27 +241,31 @@ class Night:
         key = suspect.workload, suspect.metric
         before = self.suspicions.get(key)
         answered = [before.bad] if before and before.answer != "searching" else []
-        told = self._list_told(key)
-        since = [each.commit if each.state != "repaired" else each.good_again for each in told]
+        known = self._list_culprits(key)
+        since = [each.commit if each.state != "repaired" else each.good_again for each in known]
         floor = max((self.line.places.get(each, 0) for each in since), default=0)
         last = max([floor, *(self.line.places.get(each, 0) for each in answered)])
         places = [self.line.places[each] for each in suspect.goods]
-        if key in self.creeps:
+        if self._is_creeping(key):
             places = places[:1]
         # What a culprit or its repair explains is not searched again.
         later = [max(places[0], last), *(at for at in places[1:] if at > floor)]
         return [self.line.commits[at] for at in dict.fromkeys(later)]
 
-    def _list_told(self, key: Key) -> list[Culprit]:
+    def _list_culprits(self, key: Key) -> list[Culprit]:
         return [
             each
             for each in self.culprits.values()
             if key in {(row.workload, row.metric) for row in each.rows}
         ]
 
-    def _is_told(self, key: Key) -> bool:
+    def _is_creeping(self, key: Key) -> bool:
+        return key in self.creeps and self.creeps[key].state == "open"
+
+    def _is_explained(self, key: Key) -> bool:
         """Whether a commit or a creep is known that makes a metric worse."""
-        return key in self.creeps or any(each.state != "repaired" for each in self._list_told(key))
+        known = self._list_culprits(key)
+        return self._is_creeping(key) or any(each.state != "repaired" for each in known)
 
     def _decide(self, good: str, keys: list[Key], waiting: dict[Key, list[str]]) -> list[Loss]:
         """Return what is worse than `good`; what is not waits for its next commit, or is done."""
@@ -282,7 +284,7 @@ class Night:
             elif said == "alike":
                 waiting[key].pop(0)
                 suspicion = msgspec.structs.replace(
-                    suspicion, answer="code" if self._is_told(key) else "machine"
+                    suspicion, answer="code" if self._is_explained(key) else "machine"
                 )
             else:
                 self._note_failures(answer, [key[0]])
@@ -313,7 +315,7 @@ class Night:
                 self._set_left(loss, left)
                 if searched.is_late:
                     raise BudgetSpentError
-            if not left and self._is_told(loss.key):  # what was left of a loss is small
+            if not left and self._is_explained(loss.key):  # what was left of a loss is small
                 continue
             if len(left) != 1:
                 self.no_answer[loss.key[0]] = (
@@ -359,7 +361,7 @@ class Night:
             self._note_creep(loss.key, since, change, largest)
             self._set_left(loss, ())
         elif said == "alike":
-            if not self._is_told(loss.key):
+            if not self._is_explained(loss.key):
                 self.no_answer[loss.key[0]] = (
                     f"a search ended at {commit[:_SHOWN]}, and its pairs with its parent agree"
                 )
@@ -393,7 +395,7 @@ class Night:
         self._keep()
 
     def _add_culprit(self, commit: str, loss: Loss, worse: Sequence[Change]) -> None:
-        told, parent = self.line.describe(commit), self.line.parent(commit)
+        described, parent = self.line.describe(commit), self.line.parent(commit)
         window: Suspicion | Loss = self.suspicions.get(loss.key, loss)
         if window.good not in self.line.places or window.bad not in self.line.places:
             window = loss
@@ -403,9 +405,9 @@ class Night:
         self.culprits[commit] = Culprit(
             commit=commit,
             parent=parent,
-            author=told.author,
-            subject=told.subject,
-            date=told.date,
+            author=described.author,
+            subject=described.subject,
+            date=described.date,
             window=CommitWindow(
                 good=window.good,
                 bad=window.bad,

@@ -374,6 +374,13 @@ def test_a_creep_ends_where_pairs_agree():
     assert [each.state for each in known.creeps] == ["repaired"]
 
 
+def test_a_creep_that_was_mended_tonight_explains_no_other_suspicion():
+    known = spend_night(World(step_at()), a_suspect(), creeps=(a_creep(),))
+
+    assert [each.state for each in known.creeps] == ["repaired"]
+    assert [each.answer for each in known.suspicions] == ["machine"]
+
+
 def test_a_mended_creep_stays_known_because_its_issue_may_be_open_still():
     world = World(step_at())
     mended = a_creep(state="repaired")
