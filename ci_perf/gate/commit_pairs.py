@@ -1,6 +1,6 @@
 """Measure commits of a line beside others, one after another, and judge each by its pairs alone.
 
-What `bisect` and `backtest` share. A commit is launched in a worktree of its own.
+What `bisect`, `backtest` and `watch` share. A commit is launched in a worktree of its own.
 """
 
 import dataclasses
@@ -13,7 +13,7 @@ from ci_perf import hooks, session, suite, worktree
 from ci_perf.api_types import Notify
 from ci_perf.baselines import layout
 from ci_perf.errors import CiPerfError
-from ci_perf.gate import commits, lab, measure, runners
+from ci_perf.gate import commits, lab, measure, run_summary, runners
 from ci_perf.gate.options import MeasureOptions
 from ci_perf.judging import compare, summarise
 from ci_perf.judging.earlier_checks import Before
@@ -123,7 +123,7 @@ class CommitSessions:
         before: Before | None = None,
         explain_s: float | None = None,
     ) -> Run:
-        """Launch a commit beside a base. Raises CiPerfError; an interrupted run says so."""
+        """Launch a commit beside a base. Raises CiPerfError and KeyboardInterrupt."""
         chosen = dataclasses.replace(self._options, select=select or self._options.select)
         with worktree.commit_of(chosen.root, commit, has_setup=True) as head:
             options = commits.options_of(chosen, head)
@@ -142,7 +142,7 @@ class CommitSessions:
                     raise CiPerfError(checkout.trouble)
                 self._ready.add(base.root)
                 self.machine = here.machine
-                return session.measure(
+                run = session.measure(
                     here,
                     plan,
                     against=session.Against(
@@ -158,6 +158,9 @@ class CommitSessions:
                     ),
                     baselines=options.baselines,
                 )
+        if run_summary.is_interrupted(run):
+            raise KeyboardInterrupt
+        return run
 
     def _find_limits(self, machine: Machine) -> Limits:
         """Return the limits of today."""

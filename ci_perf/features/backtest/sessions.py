@@ -9,7 +9,6 @@ from ci_perf import worktree
 from ci_perf.errors import OF_MACHINE, CiPerfError
 from ci_perf.features.backtest import merges
 from ci_perf.features.backtest.backtested import BacktestedMerge, MergeOutcome
-from ci_perf.gate import run_summary
 from ci_perf.gate.commit_pairs import CommitSessions, ExplainedPairsJudge, PairsJudge
 from ci_perf.gate.commit_suite import folder_below
 from ci_perf.gate.commits import CommitLine, CommitPrograms
@@ -90,8 +89,6 @@ class MergeSessions(CommitSessions):
                 before=Before(checks=Checks(before=retest - 1)) if retest else None,
                 explain_s=self._options.explain_s or None if retest else None,
             )
-        if run_summary.is_interrupted(run):
-            raise KeyboardInterrupt
         return read_answer(run, (judge.verdict(run) or judge.judge(run)).rows)
 
 

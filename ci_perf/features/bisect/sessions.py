@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from ci_perf import worktree
 from ci_perf.api_types import Notify
 from ci_perf.errors import OF_MACHINE, CiPerfError
-from ci_perf.gate import run_summary
 from ci_perf.gate.commit_pairs import CommitSessions, PairsJudge
 from ci_perf.gate.options import MeasureOptions
 from ci_perf.model.comparison import Row
@@ -75,8 +74,6 @@ class BisectSessions(CommitSessions):
             raise
         except CiPerfError as error:
             return Measurement(failure=str(error), output=error.output)
-        if run_summary.is_interrupted(run):
-            raise KeyboardInterrupt
         return measurement_of(run, judge)
 
     def _launch(self, commit: str, judge: PairsJudge, against: str) -> Run:

@@ -6,7 +6,6 @@ from typing import Literal
 
 from ci_perf import worktree
 from ci_perf.errors import OF_MACHINE, CiPerfError
-from ci_perf.gate import run_summary
 from ci_perf.gate.commit_pairs import CommitSessions, ExplainedPairsJudge, PairsJudge
 from ci_perf.model.comparison import Change, Verdict
 from ci_perf.model.run import Run
@@ -79,8 +78,6 @@ class WatchSessions(CommitSessions):
             raise
         except CiPerfError as error:
             return PairsAnswer(failures=dict.fromkeys(workloads, str(error)))
-        if run_summary.is_interrupted(run):
-            raise KeyboardInterrupt
         return read_answer(run, judge)
 
 
