@@ -69,7 +69,11 @@ class ExplainedPairsJudge(PairsJudge):
 
     def verdict(self, run: Run) -> Comparison:
         """See PairJudge."""
-        comparison = self.judge(run)
+        return self.judge(run)
+
+    def judge(self, run: Run) -> Comparison:
+        """Judge what there is, with causes where launches were profiled."""
+        comparison = super().judge(run)
         head = summarise.run(run, label="")
         for attach in map(hooks.load, hooks.find_targets("after_judging") if head.profiled else ()):
             comparison = attach(comparison, head)

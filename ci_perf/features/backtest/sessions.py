@@ -89,7 +89,7 @@ class MergeSessions(CommitSessions):
                 before=Before(checks=Checks(before=retest - 1)) if retest else None,
                 explain_s=self._options.explain_s or None if retest else None,
             )
-        return read_answer(run, (judge.verdict(run) or judge.judge(run)).rows)
+        return read_answer(run, judge.judge(run).rows)
 
 
 def make_judge(

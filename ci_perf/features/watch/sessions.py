@@ -94,7 +94,7 @@ def read_answer(run: Run, judge: PairsJudge) -> PairsAnswer:
     return PairsAnswer(
         changes={
             (row.workload, row.metric): row
-            for row in (judge.verdict(run) or judge.judge(run)).rows
+            for row in judge.judge(run).rows
             if isinstance(row, Change) and row.pairs and row.workload not in failures
         },
         same=frozenset(each.workload for each in run.same),
