@@ -9,11 +9,12 @@ from pathlib import Path
 
 import msgspec
 
-from ci_perf import hooks, session, suite, worktree
+from ci_perf import session, suite, worktree
 from ci_perf.api_types import Notify
 from ci_perf.baselines import layout
 from ci_perf.errors import CiPerfError
 from ci_perf.gate import commits, lab, measure, run_summary, runners
+from ci_perf.gate.compare import attach_causes
 from ci_perf.gate.options import MeasureOptions
 from ci_perf.judging import compare, summarise
 from ci_perf.judging.earlier_checks import Before
@@ -73,11 +74,7 @@ class ExplainedPairsJudge(PairsJudge):
 
     def judge(self, run: Run) -> Comparison:
         """Judge what there is, with causes where launches were profiled."""
-        comparison = super().judge(run)
-        head = summarise.run(run, label="")
-        for attach in map(hooks.load, hooks.find_targets("after_judging") if head.profiled else ()):
-            comparison = attach(comparison, head)
-        return comparison
+        return attach_causes(super().judge(run), summarise.run(run, label=""))
 
 
 def _summarise_unmeasured(run: Run) -> Summary:

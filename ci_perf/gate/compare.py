@@ -322,6 +322,13 @@ def rules(
     return Rules(limits=plan.limits, tiers=plan.tiers, fail_on=plan.fail_on)
 
 
+def attach_causes(comparison: Comparison, head: Summary) -> Comparison:
+    """Let features explain what has moved, where launches were profiled."""
+    for attach in map(hooks.load, hooks.find_targets("after_judging") if head.profiled else ()):
+        comparison = attach(comparison, head)
+    return comparison
+
+
 def _compare_sides(base: Summary, head: Summary, rules: Rules) -> Comparison:
     orphans = _find_orphans(base, head, rules)
     left = tuple(each for each in base.subjects if each.workload not in orphans)
@@ -333,8 +340,7 @@ def _compare_sides(base: Summary, head: Summary, rules: Rules) -> Comparison:
         fail_on=rules.fail_on,
         expected=rules.expected,
     )
-    for attach in map(hooks.load, hooks.find_targets("after_judging") if head.profiled else ()):
-        comparison = attach(comparison, head)
+    comparison = attach_causes(comparison, head)
     how = comparison.interleaved
     if not orphans or how is None:
         return comparison
