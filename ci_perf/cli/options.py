@@ -91,15 +91,17 @@ def give_options(command: _Command, options: Sequence[Callable[[_Command], _Comm
     return command
 
 
-def run_output(*, default: str) -> Callable[[_Command], _Command]:
-    """Make the option --output of a command that measures: the file of its run."""
+def run_output(
+    *, default: str, holds: str = "of the run: everything that was measured."
+) -> Callable[[_Command], _Command]:
+    """Make the option --output of a command that measures: its file, and what that `holds`."""
     return click.option(
         "-o",
         "--output",
         type=click.Path(dir_okay=False, path_type=Path),
         default=default,
         show_default=True,
-        help="The file of the run: everything that was measured.",
+        help=f"The file {holds}",
     )
 
 

@@ -44,14 +44,8 @@ from ci_perf.features.backtest.backtested import FILE
 )
 @setup_option
 @metric_option
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
-    default=FILE,
-    show_default=True,
-    metavar="FILE",
-    help="The file that holds each answer, and that the next call goes on with.",
+@options.run_output(
+    default=FILE, holds="that holds each answer, and that the next call goes on with."
 )
 @options.report
 @options.table_format

@@ -21,14 +21,8 @@ from ci_perf.model.watch import FILE
     budget_s={"default": 7200.0, "help": "How long this call may take. The next one goes on."},
     explain_s={"help": "How long to profile a culprit, for its cause. 0s: no profiles."},
 )
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
-    default=FILE,
-    show_default=True,
-    metavar="FILE",
-    help="The file that holds what is known, and that the next call goes on with.",
+@options.run_output(
+    default=FILE, holds="that holds what is known, and that the next call goes on with."
 )
 @options.report
 @options.table_format
