@@ -300,9 +300,7 @@ def _refuse_bad_day(until: str, reason: str, today: dt.date) -> None:
     except ValueError:
         is_day = False
     if not is_day or until < today.isoformat():
-        raise UsageError(
-            f"--until: expected a day to come as 2027-01-31, found {until!r} (today is {today})"
-        )
+        raise UsageError(f"--until: expected {today} (today) or a later day, found {until!r}")
     if not reason.strip():
         raise UsageError('--until accepts a loss for a time: say why with --reason "…"')
 
