@@ -188,7 +188,7 @@ def _with_environment(
     try:
         other = session.describe(plan, launcher, machine.device, interrupts)
     except CiPerfError as error:
-        text = f"--base-python: {base.python.python}: {error}"
+        text = f"the Python of the base, {base.python.python}: {error}"
         raise CiPerfError(text, output=error.output) from None
     before, after = other.environment.soft, machine.environment.soft
     names = ("python", "cuda", "cudnn")

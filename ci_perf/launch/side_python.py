@@ -99,8 +99,9 @@ def ask(side: SidePython) -> Installed:
     except (ValueError, msgspec.ValidationError):
         why = f"a program that says nothing as Python does{''.join(f': {line}' for line in last)}"
     raise UsageError(
-        f"--base-python: expected a Python, such as /venvs/old/bin/python, found {side.python}: "
-        f"{why}"[:MAX_ERROR_CHARS]
+        f"{side.python}: expected a Python, such as /venvs/old/bin/python, found: {why}"[
+            :MAX_ERROR_CHARS
+        ]
     )
 
 
