@@ -195,11 +195,17 @@ def list_differences(
     return tuple(sorted(differences, key=rank))
 
 
+def find_version(side: Installed, package: str) -> str:
+    """Return the version of a package; "" where a Python has none."""
+    return _by_package(side).get(_normalize(package), "")
+
+
+def _by_package(side: Installed) -> dict[str, str]:
+    return {_normalize(name): version for name, version in side.packages.items() if name}
+
+
 def _pair_versions(base: Installed, head: Installed) -> Iterator[tuple[str, tuple[str, str]]]:
-    before, after = (
-        {_normalize(name): version for name, version in side.packages.items() if name}
-        for side in (base, head)
-    )
+    before, after = _by_package(base), _by_package(head)
     for name in sorted((before.keys() | after.keys()) - _OURS):
         yield name, (before.get(name, ""), after.get(name, ""))
 

@@ -21,6 +21,7 @@ from ci_perf.gate import runners
 from ci_perf.gate.commit_pairs import PairsJudge
 from ci_perf.gate.commits import CommitLine, CommitPrograms
 from ci_perf.gate.options import MeasureOptions
+from ci_perf.launch import side_python
 from ci_perf.launch.local import LocalLauncher
 from ci_perf.launch.side_python import SidePython
 from ci_perf.model.commit import Commit
@@ -76,7 +77,7 @@ def search_versions(
         folder = stack.enter_context(scratch.folder()).path
         launching = VersionSessions(
             measuring, base, ending, notify, listener, workload=workload
-        ).over(versions[0], setup, folder)
+        ).over(package, versions[0], setup, folder)
         answers = Answers(programs, workload)
         ends = versions[0], versions[-1]
         search = Bisecting(
@@ -123,9 +124,9 @@ class VersionPrograms(CommitPrograms):
 class VersionSessions(BisectSessions):
     """Launches one commit on both sides, each with the packages of its version."""
 
-    def over(self, good: str, setup: str, folder: Path) -> "VersionSessions":
+    def over(self, package: str, good: str, setup: str, folder: Path) -> "VersionSessions":
         """Take the known-good version, and how a folder below `folder` gets the packages of one."""
-        self._good, self._setup, self._folder = good, setup, folder
+        self._package, self._good, self._setup, self._folder = package, good, setup, folder
         self._prepared: dict[str, str] = {}
         return self
 
@@ -154,5 +155,19 @@ class VersionSessions(BisectSessions):
                 f"folder, found code {ended.code}; see its output",
                 output=ended.tail,
             )
+        side = SidePython(packages=(str(folder),))
+        installed = side_python.find_version(side_python.ask(side), self._package)
+        if not is_version(installed, version):
+            raise CiPerfError(
+                f"setup of {version}: expected it to install {self._package} {version}, found "
+                f"{installed or 'none'}; next: use {{version}} in --setup",
+                output=ended.tail,
+            )
         self._prepared[version] = str(folder)
         return str(folder)
+
+
+def is_version(installed: str, asked: str) -> bool:
+    """Whether `==asked` of pip installs it: 2.12 is 2.12.0, also of a build, such as 2.12.0+cpu."""
+    public = installed if "+" in asked else installed.partition("+")[0]
+    return re.sub(r"(\.0)+$", "", public) == re.sub(r"(\.0)+$", "", asked)

@@ -5,13 +5,14 @@ import sys
 
 import pytest
 
+from ci_perf.features.bisect import versions
 from tests import repositories
 from tests.projects import NAP, NAP_SETTINGS, Project
 
 # What installs a version: the third one and later ones are slow. The fifth is as the fourth.
 INSTALL = """
 import pathlib, sys
-folder, version = sys.argv[1:]
+folder, version = sys.argv[1:3]
 if version == "broken":
     sys.exit("no such version")
 seconds = 0.012 if version >= "1.2" else 0.003
@@ -57,6 +58,12 @@ def test_the_version_that_made_it_slower_is_the_step_of_a_ladder_of_five(project
         ("1.0,1.2", ["nap"], "{version}", "expected a command with {folder} and {version}"),
         ("1.0,1.2", ["nap", "main", "it"], "{folder} {version}", "expected WORKLOAD, found nap"),
         ("1.0,broken", ["nap"], "{folder} {version}", "setup of broken: expected"),
+        (
+            "1.0,1.2",
+            ["nap"],
+            "{folder} 1.0 {version}",
+            "expected it to install product 1.2, found 1.0",
+        ),
     ],
 )
 def test_what_is_no_line_of_versions_is_refused(project, versions, names, setup, said):
@@ -64,3 +71,18 @@ def test_what_is_no_line_of_versions_is_refused(project, versions, names, setup,
 
     assert done.code in {2, 3}
     assert said in done.err
+
+
+@pytest.mark.parametrize(
+    ("installed", "asked", "is_same"),
+    [
+        ("2.12.0", "2.12", True),
+        ("2.12.0+cpu", "2.12.0", True),
+        ("2.12.0+cpu", "2.12.0+cu130", False),
+        ("2.12.1", "2.12", False),
+        ("2.10", "2.1", False),
+        ("", "2.12", False),
+    ],
+)
+def test_a_version_is_the_one_that_pip_installs_for_it(installed, asked, is_same):
+    assert versions.is_version(installed, asked) is is_same
