@@ -141,12 +141,11 @@ def _continue(bisection: Bisection) -> Phrase:
     if bisection.over:
         left = bisection.commits[bisection.low : bisection.high + 1]
         over = f"{bisection.over}={','.join(each.commit.id for each in left)}"
-        return (
-            Command(f"ci-perf bisect {bisection.workload} --over {quote_word(over)} --setup …"),
-        )
-    ends = (bisection.commits[at].commit.id[:_ID] for at in (bisection.low, bisection.high))
-    words = [*map(quote_word, ends), bisection.workload, "--suite", bisection.suite]
-    return (Command(f"ci-perf bisect {' '.join(words)}"),)
+        words = [bisection.workload, "--over", quote_word(over), "--setup", "…"]
+    else:
+        ends = (bisection.commits[at].commit.id[:_ID] for at in (bisection.low, bisection.high))
+        words = [*map(quote_word, ends), bisection.workload]
+    return (Command(f"ci-perf bisect {' '.join(words)} --suite {bisection.suite}"),)
 
 
 def _why_no_answer(bisection: Bisection) -> Iterator[Phrase]:

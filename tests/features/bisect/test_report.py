@@ -71,10 +71,8 @@ def test_the_answers_read_as_reviewed():
     assert_all_reviewed({name: shown(answer) for name, answer in SHAPES.items()}, GOLDEN)
 
 
-@pytest.mark.parametrize("shape", SHAPES)
-def test_a_search_over_versions_speaks_of_no_commit(shape):
-    """No program of two versions is known to be the same, and none is a merge."""
-    answer = SHAPES[shape]
+def over_versions(answer):
+    """The answer over versions: no program of two is known to be the same, and none is a merge."""
     versions = tuple(
         msgspec.structs.replace(
             each,
@@ -85,11 +83,24 @@ def test_a_search_over_versions_speaks_of_no_commit(shape):
         for at, each in enumerate(answer.commits)
     )
     answer = msgspec.structs.replace(answer, over="torch", commits=versions)
-    if answer.parent is not None:  # they are launched
-        parent = msgspec.structs.replace(answer.parent, launched=True)
-        answer = msgspec.structs.replace(answer, parent=parent)
+    if answer.parent is None:
+        return answer
+    parent = msgspec.structs.replace(answer.parent, launched=True)
+    return msgspec.structs.replace(answer, parent=parent)
 
-    assert re.findall(r"\b(?:commit|parent)\w*", shown(answer), re.IGNORECASE) == []
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_search_over_versions_speaks_of_no_commit(shape):
+    words = shown(over_versions(SHAPES[shape]))
+
+    assert re.findall(r"\b(?:commit|parent)\w*", words, re.IGNORECASE) == []
+
+
+def test_a_search_over_versions_goes_on_in_its_own_suite():
+    answer = over_versions(SHAPES["the budget is spent"])
+
+    words = f"--over torch=1.0,1.1,1.2,1.3,1.4,1.5 --setup … --suite {answer.suite}"
+    assert f"ci-perf bisect {answer.workload} {words}" in shown(answer)
 
 
 def test_a_title_of_a_commit_is_shown_and_never_obeyed():
