@@ -61,7 +61,9 @@ def list_steps(comparison: Comparison) -> dict[Topic, Phrase]:
         for row in comparison.rows
         if severity_of(row) in _BLAMES and row.code is not Code.NUMERICS_VARY
     }
-    is_outside = comparison.suite in OUTSIDE_SUITES or _is_of_samples(comparison)
+    interleaved = comparison.interleaved
+    is_upgrade = interleaved is not None and interleaved.environment is not None
+    is_outside = comparison.suite in OUTSIDE_SUITES or _is_of_samples(comparison) or is_upgrade
     slower = [(row.drift or 1.0) > 1 for row in list_cleared(comparison)]
     if not is_outside and max(slower.count(True), slower.count(False)) > 1:  # one may be chance
         groups[Topic.STALE] = []

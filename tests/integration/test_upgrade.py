@@ -69,6 +69,7 @@ def test_a_slower_package_is_red_and_named_first(project, tmp_path):
     assert differences == [{"name": "product", "base": "1.0", "head": "2.0"}]
     assert "product 1.0 → 2.0" in done.stdout.replace("`", "")
     # Nothing of it becomes a baseline.
+    assert "ci-perf accept" not in done.stdout
     refused = project.run("accept", "run.json", "--reason", "Faster.")
     assert "another Python launched" in refused.err
 

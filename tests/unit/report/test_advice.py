@@ -8,7 +8,7 @@ from ci_perf.model import metrics
 from ci_perf.model.base import COMMAND_SUITE
 from ci_perf.model.comparison import Interval, Signs, Verdict
 from ci_perf.model.process import Exhausted
-from ci_perf.model.run import SETUP_OF_BASE, Source
+from ci_perf.model.run import SETUP_OF_BASE, OtherEnvironment, Source
 from ci_perf.model.validity import Doubt, Status, validity_of
 from ci_perf.report import advice, first_numbers, headline, markdown, phrases, remarks
 from ci_perf.report.advice import Topic
@@ -281,6 +281,14 @@ def test_suspects_that_chance_may_have_moved_ask_for_no_new_baseline(drifts):
     rows = [a_cleared(f"w{number}", drift) for number, drift in enumerate(drifts)]
 
     assert not any("Refresh the baseline" in step for step in steps(*rows))
+
+
+@pytest.mark.parametrize("row", [REGRESSED, IMPROVED, a_numerics("bert")])
+def test_numbers_under_two_environments_are_no_baseline(row):
+    upgrade = an_interleaved(environment=OtherEnvironment())
+
+    assert "ci-perf accept" in "".join(steps(row))
+    assert "ci-perf accept" not in "".join(steps(row, interleaved=upgrade))
 
 
 def test_samples_have_no_baseline_to_refresh():
