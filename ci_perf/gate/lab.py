@@ -198,7 +198,9 @@ def _with_environment(
         {name: (getattr(before, name), getattr(after, name)) for name in names},
         _list_files(plan),
     )
-    return dataclasses.replace(base, environment=OtherEnvironment(differences=differences))
+    return dataclasses.replace(
+        base, environment=OtherEnvironment(python=base.python.python, differences=differences)
+    )
 
 
 def with_plan(checkout: Checkout, plan: Plan, options: MeasureOptions) -> Checkout:

@@ -149,8 +149,9 @@ class EnvironmentDifference(Struct, frozen=True, kw_only=True):
 
 
 class OtherEnvironment(Struct, frozen=True, kw_only=True):
-    """The base was launched by another Python: what differs, the likely causes first."""
+    """The base was launched by ``python``: what differs, the likely causes first."""
 
+    python: Text
     differences: tuple[EnvironmentDifference, ...] = ()
 
 

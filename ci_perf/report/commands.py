@@ -49,6 +49,8 @@ def check_by_pairs(
     which += _runner(comparison)
     wait = ["--wait", _LONG_WAIT] if patient else []
     against = ["--against", _ref(comparison)]
+    if interleaved and interleaved.environment:
+        against += ["--base-python", quote_word(interleaved.environment.python)]
     if outside:
         return _line(*which, *against, *budget, *wait, *outside.split())
     return _line(*which, *against, *budget, *wait, *_baselines(comparison))

@@ -33,6 +33,7 @@ OUT_OF_BUDGET = {"interleaved": an_interleaved(stopped="budget")}
 IN_PAIRS = {"interleaved": an_interleaved()}
 REGRESSED = a_change("bert", Verdict.REGRESSED, ratio=1.2)
 IMPROVED = a_change("bert", Verdict.IMPROVED, ratio=0.8)
+ENVIRONMENT = OtherEnvironment(python="/my venvs/old/bin/python")
 PERF = a_side(label="perf/nvidia-h200/standard")
 
 
@@ -127,6 +128,11 @@ def test_what_the_budget_left_needs_more_of_it(validity):
             [an_undecided()],
             {"interleaved": an_interleaved(ref="x; rm -rf ~", stopped="decided")},
             "--against 'x; rm -rf ~' --budget 40m",
+        ),
+        (
+            [an_undecided()],
+            {"interleaved": an_interleaved(environment=ENVIRONMENT)},
+            "--against main --base-python '/my venvs/old/bin/python' --budget 40m",
         ),
     ],
 )
@@ -285,7 +291,7 @@ def test_suspects_that_chance_may_have_moved_ask_for_no_new_baseline(drifts):
 
 @pytest.mark.parametrize("row", [REGRESSED, IMPROVED, a_numerics("bert")])
 def test_numbers_under_two_environments_are_no_baseline(row):
-    upgrade = an_interleaved(environment=OtherEnvironment())
+    upgrade = an_interleaved(environment=ENVIRONMENT)
 
     assert "ci-perf accept" in "".join(steps(row))
     assert "ci-perf accept" not in "".join(steps(row, interleaved=upgrade))
