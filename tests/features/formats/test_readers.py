@@ -275,6 +275,20 @@ def test_a_table_of_triton_that_says_nothing_is_refused(text, expected, tmp_path
         read("triton", file)
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("N,Triton (ms),Torch (ms)\n1,2,3\n", {"Triton__ms_.N=1", "Torch__ms_.N=1"}),
+        ("N,Triton\n1,2\n", {"Triton.N=1"}),
+    ],
+)
+def test_a_line_of_triton_with_whole_numbers_is_no_size(text, expected, tmp_path):
+    file = tmp_path / "plot.csv"
+    file.write_text(text)
+
+    assert set(read("triton", file)) == expected
+
+
 # --- a folder of results
 
 

@@ -67,3 +67,19 @@ def test_a_command_of_the_base_finds_no_program_of_another_python(
     side = SidePython(python=str(tmp_path / "base/python3.12"))
 
     assert find_other_program(side, command) == (other and str(tmp_path / other))
+
+
+def test_programs_of_a_side_find_its_python_and_packages_and_nothing_of_our_python():
+    ours = {
+        "PATH": "/usr/bin",
+        "PYTHONPATH": "/mine",
+        "PYTHONHOME": "/ours",
+        "VIRTUAL_ENV": "/ours",
+    }
+    side = SidePython(python="/old/bin/python", packages=("/a", "/b"))
+
+    assert side.build_environment(ours) == {
+        "PATH": "/old/bin:/usr/bin",
+        "PYTHONPATH": "/a:/b:/mine",
+    }
+    assert SidePython().build_environment(ours) == ours
