@@ -1,11 +1,17 @@
 """What two sides must have in common to be compared: machine, parameters, software, work."""
 
+from typing import Any
+
 import msgspec
 import pytest
 
 from ci_perf.errors import ExitCode
+from ci_perf.judging import compare, summarise
+from ci_perf.judging.policy import default_limits
 from ci_perf.model.comparison import Numerics, Verdict
-from ci_perf.model.suite import Protocol, Tiers
+from ci_perf.model.run import OtherEnvironment
+from ci_perf.model.suite import Limits, Protocol, Tiers
+from tests.comparisons import an_interleaved
 from tests.histories import in_turns, judged, pairs
 from tests.runs import (
     GPU,
@@ -110,3 +116,17 @@ def test_packages_that_an_older_record_does_not_know_are_no_difference(base, fie
     sides = [a_run(PLAIN, environment=an_environment(packages=each)) for each in (base, "a" * 16)]
 
     assert [each.field for each in judged(*sides).differences] == fields
+
+
+def test_a_baseline_says_nothing_of_a_base_that_another_python_launched():
+    """Other packages made it."""
+    gone = msgspec.structs.replace(PLAIN, workload="gone")
+    base = summarise.run(a_run(gone, PLAIN), label="")
+    upgrade = an_interleaved(environment=OtherEnvironment(python="/old/bin/python"))
+    head = summarise.run(a_run(PLAIN, interleaved=upgrade), label="")
+    nothing = msgspec.structs.replace(base, subjects=())
+    given: dict[str, Any] = {"limits": Limits(default=default_limits()), "tiers": Tiers()}
+
+    assert compare.compare(base, head).rows == compare.compare(nothing, head).rows
+    assert compare.count_suspects(base, head, **given) == 2
+    assert compare.count_suspects(nothing, head, **given) == 2
