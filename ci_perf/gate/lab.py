@@ -141,6 +141,8 @@ def _open_python(
     if options.base_python is None:
         return (None,)
     ours = Path(sys.prefix, "bin", "python")
+    folder = stack.enter_context(scratch.folder()).path
+    python, note = side_python.open_base(options.base_python, folder, _list_files(plan))
     for workload in plan.workloads:
         command = str(workload.parameters.get("command", ""))
         if str(ours) in command or sys.executable in command:
@@ -148,10 +150,6 @@ def _open_python(
                 f"{workload.id}: expected a command that finds Python by PATH (`python train.py`), "
                 f"found one that names {ours}: base and head would run the same Python"
             )
-    folder = stack.enter_context(scratch.folder()).path
-    python, note = side_python.open_base(options.base_python, folder, _list_files(plan))
-    for workload in plan.workloads:
-        command = str(workload.parameters.get("command", ""))
         if command and (other := side_python.find_other_program(python, command)):
             raise UsageError(
                 f"{workload.id}: expected programs of {options.base_python}, found that the base "
