@@ -4,7 +4,7 @@ import contextlib
 import dataclasses
 import re
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -100,13 +100,6 @@ def _read_versions(over: str) -> tuple[str, Sequence[str]]:
 
 class VersionPrograms(CommitPrograms):
     """One commit at every place of the line: no record tells its versions apart."""
-
-    def same(
-        self, position: int, others: Sequence[int], workload: str, machine: MachineDescription
-    ) -> Iterator[int]:
-        """Yield none: each version is measured."""
-        del position, others, workload, machine
-        return iter(())
 
     def is_same(
         self, recorded: int, position: int, workload: str, machine: MachineDescription
