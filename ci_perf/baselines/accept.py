@@ -110,7 +110,7 @@ def prepare(
         )
     if until:
         _refuse_bad_day(until, reason, now().date())
-    run.refuse_plant(f"run {run.id}")
+    run.refuse_experiment(f"run {run.id}")
     chosen = _choose_workloads(run, tuple(workloads))
     rows: dict[str, list[Row]] = {}
     for row in comparison.rows:

@@ -223,7 +223,7 @@ def _before(options: MeasureOptions, notify: Notify) -> Before:
     offered = []
     for source in options.add:
         run, label = compare.read_run(source)
-        run.refuse_plant(f"--add: {label}")
+        run.refuse_experiment(f"--add: {label}")
         comparison = compare.with_baselines(run, options, label=label, fail_on=None, notify=notify)
         offered.append(Offered(run=run, comparison=comparison, label=label))
     said = options.checks_before

@@ -192,7 +192,7 @@ class Interleaved(Struct, frozen=True, kw_only=True):
     planted: Plant | None = None
     environment: OtherEnvironment | None = None
 
-    def refuse_plant(self, label: str) -> None:
+    def refuse_experiment(self, label: str) -> None:
         """Refuse a run whose sides differ on purpose by more than code. Raises InvalidFileError."""
         if self.environment is not None:
             raise InvalidFileError(
@@ -313,10 +313,10 @@ class Run(Struct, tag_field="type", tag="run", frozen=True, kw_only=True):
             ),
         )
 
-    def refuse_plant(self, label: str) -> None:
+    def refuse_experiment(self, label: str) -> None:
         """Refuse a run whose sides differ on purpose by more than code. Raises InvalidFileError."""
         if self.interleaved is not None:
-            self.interleaved.refuse_plant(label)
+            self.interleaved.refuse_experiment(label)
 
     def workloads(self) -> tuple[str, ...]:
         """Return the ids of all workloads: measured, failed, and the same program."""

@@ -30,7 +30,7 @@ def fetch_run(client: Client, run: int, name: str) -> Run:
     data = artifacts.read_file(client, run, name, FILE)
     where = f"{artifacts.describe(run, name)}: {FILE}"
     fetched = codec.decode(data, Run, name=where)
-    fetched.refuse_plant(where)
+    fetched.refuse_experiment(where)
     _check_size(fetched, where)
     return fetched
 

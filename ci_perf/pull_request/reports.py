@@ -82,7 +82,7 @@ def make_report(comparison: Comparison, name: str) -> Report:
             f"{name}: $.exit_code: expected 0, 1 or 3, found {comparison.exit_code}"
         )
     if comparison.interleaved is not None:
-        comparison.interleaved.refuse_plant(name)
+        comparison.interleaved.refuse_experiment(name)
     if len(comparison.rows) > _MAX_ROWS:
         raise InvalidFileError(
             f"{name}: $.rows: expected at most {_MAX_ROWS:,}, found {len(comparison.rows):,}"

@@ -104,7 +104,7 @@ def check(plan: WorkPlan, shard: ShardRun) -> WorkUnit | None:
 
     Raises InvalidFileError: the run is not of this plan.
     """
-    shard.run.refuse_plant(shard.label)
+    shard.run.refuse_experiment(shard.label)
     _check_source(plan, shard)
     unit = _unit_of(plan, shard)
     planned = set(unit.workloads if unit else plan.workloads(None))
