@@ -48,10 +48,10 @@ def emit_comparison(comparison: Comparison, form: str | None, target: Path | Non
     """
     emit(COMPARISON_FORMS, comparison, report_format(form, target), target)
     if target is not None:
-        from ci_perf.report import terminal
+        from ci_perf.report import headline
 
-        headline = terminal.render_headline(comparison)
-        console.say(f"{headline}\nreport: {target}\nexit code: {comparison.job_exit_code}")
+        line = headline.render(comparison)
+        console.say(f"{line}\nreport: {target}\nexit code: {comparison.job_exit_code}")
 
 
 def emit_page(

@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 
 from ci_perf.judging.policy import EARLY_PAIRS, MOST_PAIRS
-from ci_perf.model.comparison import Change, Comparison, Verdict
+from ci_perf.model.comparison import Change, Comparison, Verdict, severity_of
 from ci_perf.model.run import Failed
 from ci_perf.report import cells, escape, phrases, units
 from ci_perf.report import headline as headlines
@@ -115,7 +115,7 @@ class SpeakingListener(Listener):
 
     def decided(self, verdict: Comparison, explaining_s: float) -> None:
         """See Listener."""
-        said = f"verdict: {phrases.plain(headlines.summarise(verdict))}"
+        said = f"verdict: {headlines.render(verdict)}"
         if explaining_s:
             what = f"explaining it for at most {duration(explaining_s)}"
             said += f"\n{what}; Ctrl-C keeps the verdict"
@@ -196,10 +196,11 @@ def describe_pair(number: int, row: Change | None, most_s: float) -> str:
     if row is not None:
         metric = "" if row.metric == phrases.STEP_TIME else f"{phrases.metric_title(row.metric)} "
         # A word of the verdict where there is one: what is open has only numbers.
+        word = phrases.name_severity(severity_of(row), row.metric)
         said += (
             f", so far {metric}{cells.show_change(row)}, decides at {units.limit(row.limit)}"
             if row.verdict in OPEN
-            else f" decides: {metric}{cells.show_change(row)}, {phrases.name_severity(row)}"
+            else f" decides: {metric}{cells.show_change(row)}, {word}"
         )
     return said + (f", at most {duration(math.ceil(most_s))} more" if most_s else "")
 

@@ -29,6 +29,7 @@ from ci_perf.report import accept_help, headline, markdown, publication
 from ci_perf.report.accept_help import AcceptHint
 from ci_perf.report.escape import Sentence, Words
 from ci_perf.report.sentences import say
+from ci_perf.report.sheet import make_sheet
 from ci_perf.report.tables import Block, Paragraph
 from ci_perf.system import files
 
@@ -208,7 +209,7 @@ def _render(job: _Job, report: Report, max_bytes: int) -> str:
                 "edited_baselines",
                 paths=[(Sentence(file.path),) for file in edits],
                 is_judged_by_base=job.measured is not None,
-                own=headline.summarise(own) if own else (),
+                own=headline.summarise(make_sheet(own)) if own else (),
             )
         )
     where = say(
@@ -343,9 +344,10 @@ def _make_check(job: _Job, report: Report, target: _Target) -> CheckRun:
 def _annotate(comparison: Comparison, target: _Target) -> list[Annotation]:
     """Show causes at their lines, in changed files only."""
     changed = {file.path for file in target.files if not file.is_removed}
+    rows = [finding.row for finding in make_sheet(comparison).findings]
     return [
         Annotation(path=note.path, line=note.line, title=note.title, message=note.message)
         for list_notes in map(hooks.load, hooks.find_targets("line_notes"))
-        for note in list_notes(comparison.rows)
+        for note in list_notes(rows)
         if note.path in changed
     ]

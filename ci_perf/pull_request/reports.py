@@ -11,6 +11,7 @@ from ci_perf.github.actions import MAX_SUMMARY_BYTES
 from ci_perf.model.comparison import Comparison
 from ci_perf.report import accept_help, markdown
 from ci_perf.report.escape import Phrase
+from ci_perf.report.sheet import make_sheet
 from ci_perf.system import files
 
 _UNKNOWN_MACHINE = "unknown"
@@ -59,7 +60,7 @@ class Report:
     @functools.cached_property
     def body(self) -> str:
         """The report below its first lines, made once for all places that have room for it."""
-        return markdown.render_body(self.comparison, max_bytes=MAX_SUMMARY_BYTES)
+        return markdown.render_body(make_sheet(self.comparison), max_bytes=MAX_SUMMARY_BYTES)
 
 
 def read(paths: Sequence[Path], key: str | None) -> list[Report]:

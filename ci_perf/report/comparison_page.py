@@ -5,16 +5,7 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 
 from ci_perf import hooks
-from ci_perf.model.comparison import (
-    Change,
-    Code,
-    Comparison,
-    Numerics,
-    Row,
-    Severity,
-    Uncompared,
-    severity_of,
-)
+from ci_perf.model.comparison import Change, Code, Comparison, Numerics, Severity, Uncompared
 from ci_perf.report import (
     advice,
     escape,
@@ -32,6 +23,7 @@ from ci_perf.report import (
 )
 from ci_perf.report.escape import Phrase, Words
 from ci_perf.report.sentences import say
+from ci_perf.report.sheet import RowFinding, Sheet
 from ci_perf.report.tables import Block, Bullets, Fold, Listing, Paragraph, Table
 
 # What is read in 20 seconds: of a report that asks for something, and of one that does not.
@@ -42,9 +34,10 @@ _MOST_ROWS = 5
 _MOST_PACKAGES = 8
 
 
-def introduce(comparison: Comparison) -> Iterator[Block]:
+def introduce(sheet: Sheet) -> Iterator[Block]:
     """Yield what every report begins with: the headline, its scope, what the gate becomes."""
-    yield Paragraph(headline.summarise(comparison), "headline")
+    comparison = sheet.comparison
+    yield Paragraph(headline.summarise(sheet), "headline")
     yield Paragraph(headline.tell_scope(comparison), "small")
     if environment := comparison.interleaved and comparison.interleaved.environment:
         differences = environment.differences
@@ -57,22 +50,23 @@ def introduce(comparison: Comparison) -> Iterator[Block]:
         yield Fold(say("gate_changes", number=len(changes)), [lines], is_open=True)
 
 
-def continue_page(comparison: Comparison, *, rows: int, is_folding: bool = True) -> Iterator[Block]:
+def continue_page(sheet: Sheet, *, rows: int, is_folding: bool = True) -> Iterator[Block]:
     """Yield what stands below `introduce`, with so many rows at most.
 
     Where it is folding, as few words are left to read as fit into 20 seconds: what to do first, and
     the worst rows that can fail the job. Else every row that somebody should see has its evidence.
     """
+    comparison = sheet.comparison
     # What to do, the most urgent first, then what to know.
-    steps = advice.list_steps(comparison)
+    steps = advice.list_steps(sheet)
     lines = list(steps.values()) or [say("no_action", gates=comparison.gate_changes)]
     lines += notices.list_notices(comparison)
-    every = table_rows.list_shown(comparison.rows)
-    loud = (row for row in every if not (table_rows.is_quiet(row) or first_numbers.is_shown(row)))
+    every = table_rows.list_shown(sheet.findings)
+    loud = (each for each in every if not (each.is_quiet or first_numbers.is_shown(each.row)))
     seen = table_rows.group_families(loud)[:rows]
     shown, table = len(lines), table_rows.make_table(seen, has_evidence=True)
     if is_folding:
-        shown, table = _fit(comparison, lines, seen, urgent=len(advice.URGENT & steps.keys()))
+        shown, table = _fit(sheet, lines, seen, urgent=len(advice.URGENT & steps.keys()))
     if shown:
         yield Bullets(lines[:shown]) if shown > 1 else lines[0]
     if table.rows:
@@ -88,21 +82,24 @@ def continue_page(comparison: Comparison, *, rows: int, is_folding: bool = True)
             yield Fold(say("first_numbers"), [measured_first], is_open=True)
     why: list[Block] = [*itertools.islice(same_program.list_differences(comparison), rows // 3)]
     for explain in map(hooks.load, hooks.find_targets("section")):
-        why += explain(comparison.rows, most=rows // 3)
+        why += explain([each.row for each in sheet.findings], most=rows // 3)
     if why := [*why, *gpu_differences.describe(comparison)]:
         yield Fold(say("why"), why, is_open=True)
-    yield from _list_failures(comparison, most=rows)
+    yield from _list_failures(sheet, most=rows)
     if every:
         # Of a noisy row that gates: the loss that would mostly have been proven.
         seeable = [
             row.smallest_detectable
-            for row in every
-            if isinstance(row, Change) and row.gate and row.interval and row.smallest_detectable
+            for each in every
+            if isinstance(row := each.row, Change)
+            and row.gate
+            and row.interval
+            and row.smallest_detectable
         ]
         yield Fold(
-            say("every_row", tally=phrases.tally(every), number=len(every), seeable=seeable),
+            say("every_row", tally=table_rows.tally(every), number=len(every), seeable=seeable),
             [
-                table_rows.make_table([[row] for row in every[:rows]], has_evidence=True),
+                table_rows.make_table([[each] for each in every[:rows]], has_evidence=True),
                 *_count_left_out(rows, len(every), "rows"),
                 say("legend"),
             ],
@@ -112,20 +109,24 @@ def continue_page(comparison: Comparison, *, rows: int, is_folding: bool = True)
 
 
 def _fit(
-    comparison: Comparison, lines: Sequence[Phrase], seen: Iterable[Sequence[Row]], *, urgent: int
+    sheet: Sheet, lines: Sequence[Phrase], seen: Iterable[Sequence[RowFinding]], *, urgent: int
 ) -> tuple[int, Table]:
     """Return how many lines, and a table of which groups of rows, can be read in 20 seconds.
 
     The `urgent` lines come first, and the next one if there is room, or the first one of a report
     that asks for something; then rows, then more lines. What has failed has no numbers for a row.
     """
-    has_numbers = [group for group in seen if severity_of(group[0]) is not Severity.FAILED]
-    can_fail = [group for group in has_numbers if group[0].gate or isinstance(group[0], Numerics)]
+    can_fail = [
+        group
+        for group in seen
+        if group[0].severity is not Severity.FAILED
+        and (group[0].row.gate or isinstance(group[0].row, Numerics))
+    ]
     table = table_rows.make_table(can_fail[:_MOST_ROWS], has_evidence=False)
-    is_calm = headline.is_calm(comparison)
+    is_calm = headline.is_calm(sheet.comparison)
     room = _CALM_WORDS if is_calm else _MOST_WORDS
-    room -= _count_words(headline.summarise(comparison))
-    room -= _count_words(headline.tell_scope(comparison))
+    room -= _count_words(headline.summarise(sheet))
+    room -= _count_words(headline.tell_scope(sheet.comparison))
     words = list(map(_count_words, lines))
     is_needed = not (urgent or is_calm)
     first = urgent + (is_needed or sum(words[: urgent + 1]) <= room)
@@ -144,7 +145,7 @@ def _count_words(phrase: Sequence[str]) -> int:
     return sum(any(map(str.isalnum, word)) for word in phrases.plain(tuple(phrase)).split())
 
 
-def _list_cases(groups: Iterable[Sequence[Row]], *, most: int) -> Iterator[Block]:
+def _list_cases(groups: Iterable[Sequence[RowFinding]], *, most: int) -> Iterator[Block]:
     """Yield what a terminal shows of the rows for which another one stands."""
     families = [group for group in groups if len(group) > 1]
     if families:
@@ -160,13 +161,14 @@ def _tell_origin(comparison: Comparison) -> Iterator[Block]:
     yield Fold(summary, [Table(heading, facts, left=heading[1:])])
 
 
-def _list_failures(comparison: Comparison, *, most: int) -> Iterator[Block]:
+def _list_failures(sheet: Sheet, *, most: int) -> Iterator[Block]:
     failed = [
         row
-        for row in comparison.rows
-        if isinstance(row, Uncompared) and (row.code is Code.FAILED or row.phase is not None)
+        for each in sheet.findings
+        if isinstance(row := each.row, Uncompared)
+        and (row.code is Code.FAILED or row.phase is not None)
     ]
-    for row in table_rows.worst_first(failed)[:most]:
+    for row in failed[:most]:
         parameters = ", ".join(f"{name}={value}" for name, value in sorted(row.parameters.items()))
         # How much memory was in use when it ran out.
         used = row.exhausted

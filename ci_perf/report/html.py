@@ -3,6 +3,7 @@
 from ci_perf.model.comparison import Comparison
 from ci_perf.model.run import Run
 from ci_perf.report import comparison_page, page, side_by_side
+from ci_perf.report.sheet import make_sheet
 from ci_perf.report.tables import Page
 
 _SHOWN = 1_000
@@ -15,8 +16,9 @@ def run(measured: Run) -> str:
 
 def comparison(judged: Comparison) -> str:
     """Show what the Markdown report shows."""
-    below = comparison_page.continue_page(judged, rows=_SHOWN)
-    return _render([*comparison_page.introduce(judged), *below])
+    sheet = make_sheet(judged)
+    below = comparison_page.continue_page(sheet, rows=_SHOWN)
+    return _render([*comparison_page.introduce(sheet), *below])
 
 
 def _render(shown: Page) -> str:

@@ -4,6 +4,7 @@ from ci_perf.model.comparison import Comparison
 from ci_perf.report import comparison_page, tables
 from ci_perf.report.escape import Words
 from ci_perf.report.sentences import say
+from ci_perf.report.sheet import Sheet, make_sheet
 from ci_perf.report.tables import Page
 
 # GitHub's limit for a comment is 65,536, of characters or bytes depending on whom one asks;
@@ -29,24 +30,25 @@ def render(
     ``notes`` stand below the first lines, and are always shown with them; ``end`` is left out
     first. ``body`` is what stands between, where it is known; the page at ``url`` shows all of it.
     """
-    opening = tables.join_markdown([*comparison_page.introduce(comparison), *notes]) + "\n"
+    sheet = make_sheet(comparison)
+    opening = tables.join_markdown([*comparison_page.introduce(sheet), *notes]) + "\n"
     ending = "\n" + tables.join_markdown(end) if end else ""
     left = max_bytes - len(opening.encode())
     if not body or len((body + ending).encode()) > left:
-        body = render_body(comparison, max_bytes=left - len(ending.encode()))
+        body = render_body(sheet, max_bytes=left - len(ending.encode()))
     for rest in (body + ending, body):
         if len(rest.encode()) <= left:
             return opening + rest
     return opening + tables.join_markdown([say("too_long", url=Words(url))])
 
 
-def render_body(comparison: Comparison, *, max_bytes: int) -> str:
+def render_body(sheet: Sheet, *, max_bytes: int) -> str:
     """Return what stands below the opening, cut at whole rows to fit."""
     text = ""
     for rows in _SHOWN:
-        if min(rows, len(comparison.rows)) * _SMALLEST_ROW > max_bytes:
+        if min(rows, len(sheet.findings)) * _SMALLEST_ROW > max_bytes:
             continue
-        text = tables.join_markdown(list(comparison_page.continue_page(comparison, rows=rows)))
+        text = tables.join_markdown(list(comparison_page.continue_page(sheet, rows=rows)))
         if len(text.encode()) <= max_bytes:
             break
     return text

@@ -4,18 +4,14 @@ from collections.abc import Iterator
 
 from ci_perf.errors import ExitCode
 from ci_perf.judging.comparability import INSTALLED
-from ci_perf.model.comparison import (
-    Comparison,
-    Severity,
-    severity_of,
-)
+from ci_perf.model.comparison import Comparison, Verdict
 from ci_perf.model.validity import Doubt, Reason, Status
 from ci_perf.report import advice, phrases, remarks, same_program
 from ci_perf.report.escape import Phrase, Sentence, Words
 from ci_perf.report.sentences import say
 
 # What fails a job by itself.
-_PROVES = frozenset({Severity.REGRESSED, Severity.NUMERICS_CHANGED})
+_PROVES = frozenset({Verdict.REGRESSED, Verdict.NUMERICS_CHANGED})
 
 
 def list_notices(comparison: Comparison) -> list[Phrase]:
@@ -25,7 +21,7 @@ def list_notices(comparison: Comparison) -> list[Phrase]:
 
 def _find_notices(comparison: Comparison) -> Iterator[Phrase]:
     # Only `fail_on` lets a job fail without proof.
-    is_proven = any(row.gate and severity_of(row) in _PROVES for row in comparison.rows)
+    is_proven = any(row.gate and row.verdict in _PROVES for row in comparison.rows)
     if comparison.exit_code == ExitCode.REGRESSED and not is_proven:
         yield say("fails_unproven")
     yield same_program.render_notice(comparison)

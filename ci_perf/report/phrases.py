@@ -6,17 +6,10 @@ other string is foreign and left to the renderer to escape.
 
 import itertools
 import string
-from collections import Counter
 from collections.abc import Iterable
 
 from ci_perf.model import metrics
-from ci_perf.model.comparison import (
-    Change,
-    Numerics,
-    Row,
-    Severity,
-    severity_of,
-)
+from ci_perf.model.comparison import Change, Numerics, Row, Severity
 from ci_perf.model.metrics import Better, Unit
 from ci_perf.report import units
 from ci_perf.report.escape import (
@@ -81,28 +74,20 @@ def name_worsening(name: str) -> Words:
     return Words("drop" if known.better is Better.HIGHER else "growth")
 
 
-def name_severity(row: Row) -> str:
-    """Name the severity of a row; what is likely, in the word of its unit."""
-    if severity_of(row) is not Severity.LIKELY_SLOWER:
-        return severity_of(row).value
-    of_row = unit(metric(row))
-    if of_row in OF_TIME:
+def name_severity(severity: Severity, metric: str) -> str:
+    """Name a severity; what is likely, in the word of the unit of a metric."""
+    if severity is not Severity.LIKELY_SLOWER:
+        return str(severity.value)
+    of_metric = unit(metric)
+    if of_metric in OF_TIME:
         return "likely slower"
-    return "likely more memory" if of_row is Unit.BYTE else "likely worse"
+    return "likely more memory" if of_metric is Unit.BYTE else "likely worse"
 
 
 def unit(name: str) -> Unit | None:
     """Look up the unit of a metric; `None` for one that this version does not know."""
     known = metrics.find_metric(name)
     return known.unit if known else None
-
-
-def tally(rows: Iterable[Row]) -> Words:
-    """Count rows by severity, each with its mark."""
-    counted = Counter((severity_of(row), name_severity(row)) for row in rows)
-    known = sorted(counted, key=lambda each: each[0].rank)
-    parts = (f"{MARKS[each][0]} {counted[each, name]:,} {name}" for each, name in known)
-    return Words(" · ".join(parts))
 
 
 def names(rows: Iterable[Row]) -> list[str]:

@@ -106,8 +106,9 @@ def find_base_source(comparison: Comparison) -> Source:
     The baselines may be of an older commit than the base that was launched.
     """
     how = comparison.interleaved
-    is_same_program = any(map(same_program.is_same_program, comparison.rows))
-    return how.source if how and (how.pairs or is_same_program) else comparison.base.source
+    if how and (how.pairs or any(map(same_program.is_same_program, comparison.rows))):
+        return how.source
+    return comparison.base.source
 
 
 def list_notes(comparison: Comparison) -> Iterator[Phrase]:

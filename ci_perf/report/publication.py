@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 
 from ci_perf.model.comparison import Comparison
-from ci_perf.report import headline, phrases, tables
+from ci_perf.report import headline, tables
 from ci_perf.report.escape import Words, clean
 from ci_perf.report.headline import HeadlineWord
 from ci_perf.report.sentences import say
+from ci_perf.report.sheet import make_sheet
 
 _WORST_FIRST = (HeadlineWord.FAIL, HeadlineWord.NO_ANSWER, HeadlineWord.PASS)
 _MAX_NAME_CHARS = 50
@@ -16,7 +17,7 @@ def summarise_machines(named: Sequence[tuple[str, Comparison]]) -> str:
     """Say in one line what the comparisons of several machines say together; empty for one."""
     if len(named) < 2:
         return ""
-    words = {name: headline.choose_word(comparison) for name, comparison in named}
+    words = {name: headline.choose_word(make_sheet(comparison)) for name, comparison in named}
     worst = min(words.values(), key=_WORST_FIRST.index)
     names = [(clean(name, limit=_MAX_NAME_CHARS),) for name in words if words[name] is worst]
     pauses = sorted(headline.introduce_pause(comparison) for _, comparison in named)
@@ -27,7 +28,7 @@ def summarise_machines(named: Sequence[tuple[str, Comparison]]) -> str:
 
 def write_title(comparison: Comparison, *, base: str = "", max_chars: int = 255) -> str:
     """Say the verdict, and for which branch it holds, in one line of plain text."""
-    verdict = phrases.plain(headline.summarise(comparison))
+    verdict = headline.render(comparison)
     ending = f" · for {clean(base, limit=_MAX_NAME_CHARS)}" if base else ""
     room = max_chars - len(ending)
     return (verdict if len(verdict) <= room else f"{verdict[: room - 1]}…") + ending

@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from ci_perf.errors import ExitCode
-from ci_perf.report.headline import RowFinding
+from ci_perf.report.sheet import Label
 from tests import repositories
 from tests.projects import FAST, NAP, NAP_SETTINGS, SLOW, Project
 
@@ -45,7 +45,7 @@ def test_what_the_budget_leaves_is_not_compared_and_what_is_new_is_new(repositor
         name: row["code"] for (name, metric), row in find_rows(comparison).items() if not metric
     }
     assert codes == {"faster": "too_few_pairs", "slower": "too_few_pairs", "added": "new"}
-    said = f"{RowFinding.NOT_COMPARED.value}: `faster`, `slower`"
+    said = f"{Label.NOT_COMPARED.value}: `faster`, `slower`"
     assert said in done.out
     assert "No baseline yet: `added`." in done.out
     # A job that has only the file of the run says the same.
@@ -100,5 +100,5 @@ def test_a_metric_that_the_head_loses_is_missing(tmp_path, program, base, head, 
     rows = comparison["rows"]
     assert [row["metric"] for row in rows if row["code"] == "missing"] == lost
     (name,) = (each.partition(".")[2] for each in lost)
-    assert f"{RowFinding.MISSING.value}: `command` `{name}`" in done.out
+    assert f"{Label.MISSING.value}: `command` `{name}`" in done.out
     assert f"Missing, though the base has it: `command` `{name}`. Restore it." in done.out

@@ -4,6 +4,7 @@ Counts are exact evidence of a difference, and no proof that it takes the time: 
 "because".
 """
 
+import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -12,7 +13,7 @@ from ci_perf.model import metrics
 from ci_perf.model.comparison import Change, Row, Verdict
 from ci_perf.model.explanation import AuthorFunction, Cause, CauseKind, Explanation
 from ci_perf.model.metrics import Unit
-from ci_perf.report import cells, escape, phrases, table_rows, units
+from ci_perf.report import cells, escape, phrases, units
 from ci_perf.report.escape import BOLD, Phrase, Sentence, Words
 from ci_perf.report.tables import Block, Table
 
@@ -79,8 +80,8 @@ def list_line_notes(rows: Iterable[Row]) -> Iterator[LineNote]:
 
 
 def _rows(rows: Iterable[Row], most: int = MOST_EXPLAINED) -> list[Change]:
-    changes = [row for row in table_rows.worst_first(rows) if isinstance(row, Change)]
-    return [row for row in changes if row.explanation is not None][: min(most, MOST_EXPLAINED)]
+    explained = (row for row in rows if isinstance(row, Change) and row.explanation is not None)
+    return list(itertools.islice(explained, min(most, MOST_EXPLAINED)))
 
 
 def describe(

@@ -22,6 +22,7 @@ from ci_perf.report import cells, comparison_page, headline, phrases, table_rows
 from ci_perf.report.escape import Command, Emphasis, Link, Markdown
 from ci_perf.report.page import launches, scales
 from ci_perf.report.page.launches import Launches
+from ci_perf.report.sheet import make_sheet
 
 # Of the whole page, by exit code: what fails no job is not red.
 _TONES: dict[int, str] = {ExitCode.REGRESSED: "worse", ExitCode.NO_ANSWER: "open"}
@@ -42,29 +43,30 @@ def render(comparison: Comparison, *, run: Run | None = None, base: Summary | No
             f"run {run.id}; name the run.json that was written beside it"
         )
     values = launches.collect(run, base)
-    rows = [row for row in table_rows.worst_first(comparison.rows) if isinstance(row, Change)]
-    axis = scales.make_axis(rows)
+    sheet = make_sheet(comparison)
+    changes = [(each, row) for each in sheet.findings if isinstance(row := each.row, Change)]
+    axis = scales.make_axis(row for _, row in changes)
     pictures: dict[bool, list[dict[str, object]]] = {False: [], True: []}
-    for row in rows:
+    for finding, row in changes:
         every = values.get((row.workload, row.metric), Launches())
         picture: dict[str, object] = {
-            "title": table_rows.name_row(row),
+            "title": table_rows.name_row(finding),
             "change": cells.show_change(row),
             "rule": axis.draw(row),
             "drawn": launches.draw(every.shown(), row.metric),
             "count": every.shown().count,
             "left_out": every.count - every.shown().count,
         }
-        pictures[table_rows.is_quiet(row)].append(picture)
-    title, scope, *gate = comparison_page.introduce(comparison)
+        pictures[finding.is_quiet].append(picture)
+    title, scope, *gate = comparison_page.introduce(sheet)
     return render_styled(
         "page.html.jinja",
         axis=axis.draw_ticks(),
         pictures=pictures,
-        headline=headline.summarise(comparison),
+        headline=headline.summarise(sheet),
         tone=_TONES.get(comparison.exit_code, "open" if comparison.gate_changes else "same"),
         opening=[title, scope],
-        report=[*gate, *comparison_page.continue_page(comparison, rows=_MOST_ROWS)],
+        report=[*gate, *comparison_page.continue_page(sheet, rows=_MOST_ROWS)],
         has_run=run is not None,
     )
 

@@ -15,7 +15,7 @@ from ruamel.yaml import YAML
 from ci_perf.launch import child_environment
 from ci_perf.model.comparison import Verdict
 from ci_perf.model.suite import PlannedWorkload, Protocol
-from ci_perf.report import headline, phrases
+from ci_perf.report import headline
 from ci_perf.system import files
 from tests import repositories
 from tests.actions.runner import SHELLS
@@ -249,7 +249,7 @@ def test_a_paused_report_begins_as_the_guide_says():
     row = a_change("train", Verdict.REGRESSED, ratio=1.248)
     paused = a_comparison(row, paused_until=end)
 
-    said = phrases.plain(headline.summarise(paused)).replace("\N{NO-BREAK SPACE}", " ")
+    said = headline.render(paused).replace("\N{NO-BREAK SPACE}", " ")
     assert said.replace("`", "") == " ".join(example.split())
 
 

@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from ci_perf.errors import ExitCode
-from ci_perf.report.headline import RowFinding
+from ci_perf.report.sheet import Label
 from tests import headlines, repositories
 from tests.fakes.github.fixtures import on_github_and_ghes
 from tests.integration.github.second_stage import (
@@ -47,7 +47,7 @@ def test_the_first_baselines_are_said_to_be_the_first_ones(second):
     ended = second.measured(steady()).report()
 
     assert ended.code == ExitCode.NO_ANSWER
-    assert f"### {headlines.NO_ANSWER}{RowFinding.FIRST.value}" in second.body
+    assert f"### {headlines.NO_ANSWER}{Label.FIRST.value}" in second.body
     assert "This change adds the first baselines: `mlp`." in second.body
     assert re.search(r"🆕 `mlp` \| .*1\.00\sms \| accepted", second.body)
     assert "ci-perf accept run.json" not in second.body
@@ -58,7 +58,7 @@ def test_a_baseline_of_another_machine_is_not_the_first_one_of_this(second):
     second.opened(base={}, files=committed(second.folder / "first", elsewhere))
     second.measured(steady()).report()
 
-    assert f"{headlines.NO_ANSWER}{RowFinding.NEW.value}: `mlp`" in second.body
+    assert f"{headlines.NO_ANSWER}{Label.NEW.value}: `mlp`" in second.body
 
 
 def test_a_baseline_that_cannot_be_read_is_named_all_the_same(second):

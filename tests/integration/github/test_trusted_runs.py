@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from ci_perf.errors import ExitCode
-from ci_perf.report.headline import RowFinding
+from ci_perf.report.sheet import Label
 from tests.fakes.github import faults
 from tests.fakes.github.fixtures import on_github_and_ghes
 from tests.integration.github.second_stage import (
@@ -133,7 +133,7 @@ def test_what_the_budget_left_is_not_new_for_the_job_that_judges_again(second):
     ended = second.measured(of_head(*measured, **how)).report()
 
     assert ended.code == ExitCode.NO_ANSWER
-    assert f"{RowFinding.NOT_COMPARED.value}: `left`" in second.body
+    assert f"{Label.NOT_COMPARED.value}: `left`" in second.body
 
 
 def test_a_base_of_its_own_does_not_clear_a_head_in_the_eyes_of_the_bot(second):

@@ -17,7 +17,7 @@ from ci_perf.gate.commit_suite import RepositoryFolders
 from ci_perf.judging import compare, summarise
 from ci_perf.model.run import Pair, Paired, Source
 from ci_perf.program.tree_sources import FolderTree, GitTree
-from ci_perf.report import headline, markdown, page, phrases, terminal
+from ci_perf.report import headline, markdown, page, terminal
 from tests import accepting, headlines, repositories
 from tests.comparisons import an_interleaved
 from tests.runs import CPU, a_measured, a_process, a_run
@@ -187,7 +187,7 @@ def test_what_an_author_does_to_the_gate_is_named_before_the_rows(main, tmp_path
 
     assert comparison.exit_code == attempt.code
     # A pass with another gate is no plain pass.
-    first_line = phrases.plain(headline.summarise(comparison))
+    first_line = headline.render(comparison)
     is_pass = attempt.code == ExitCode.OK
     assert first_line.startswith(headlines.GATE_CHANGED) == is_pass
     assert "No action needed" not in markdown.render(comparison)

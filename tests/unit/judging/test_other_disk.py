@@ -9,8 +9,9 @@ from ci_perf.errors import ExitCode
 from ci_perf.measuring import distrust
 from ci_perf.model.validity import Doubt, validity_of
 from ci_perf.report import remarks
-from ci_perf.report.advice import Topic, list_steps
+from ci_perf.report.advice import list_steps
 from ci_perf.report.notices import list_notices
+from ci_perf.report.sheet import Topic, make_sheet
 from tests.histories import a_head, in_turns, judged, pairs, row_of
 from tests.plans import a_plan, a_planned
 
@@ -27,7 +28,7 @@ def test_a_command_on_two_file_systems_is_at_most_likely_slower():
     assert (row.verdict.value, row.code.value) == ("likely_slower", "beyond_limit")
     assert comparison.exit_code == ExitCode.NO_ANSWER
     assert remarks.describe(row) == "base and head lie on two file systems"
-    assert next(iter(list_steps(comparison))) is Topic.OTHER_FILE_SYSTEM
+    assert next(iter(list_steps(make_sheet(comparison)))) is Topic.OTHER_FILE_SYSTEM
     assert "two disks" in "".join(map(str, list_notices(comparison)[0]))
 
 

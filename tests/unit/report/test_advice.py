@@ -10,10 +10,9 @@ from ci_perf.model.comparison import Interval, Signs, Verdict
 from ci_perf.model.process import Exhausted
 from ci_perf.model.run import SETUP_OF_BASE, OtherEnvironment, Source
 from ci_perf.model.validity import Doubt, Status, validity_of
-from ci_perf.report import advice, first_numbers, headline, markdown, phrases, remarks
-from ci_perf.report.advice import Topic
+from ci_perf.report import advice, first_numbers, headline, markdown, phrases, remarks, table_rows
 from ci_perf.report.escape import Command
-from ci_perf.report.headline import RowFinding
+from ci_perf.report.sheet import Label, Topic, make_sheet
 from tests import headlines
 from tests.comparisons import (
     a_change,
@@ -38,11 +37,16 @@ PERF = a_side(label="perf/nvidia-h200/standard")
 
 
 def list_steps(*rows, **more):
-    return advice.list_steps(a_comparison(*rows, **more)).values()
+    return advice.list_steps(make_sheet(a_comparison(*rows, **more))).values()
 
 
 def steps(*rows, **more):
     return ["".join(phrase) for phrase in list_steps(*rows, **more)]
+
+
+def find_topic(comparison):
+    """Return what is to be done about the worst row."""
+    return make_sheet(comparison).findings[0].topic
 
 
 def busy(code="host_pressure", workload="loader"):
@@ -67,7 +71,7 @@ def busy(code="host_pressure", workload="loader"):
     ],
 )
 def test_a_row_without_an_answer_gets_what_decides_it_soonest(row, more, topic):
-    assert advice.find_topic(row, a_comparison(row, **more)) is topic
+    assert find_topic(a_comparison(row, **more)) is topic
 
 
 @pytest.mark.parametrize(
@@ -84,7 +88,7 @@ def test_a_row_without_an_answer_gets_what_decides_it_soonest(row, more, topic):
 def test_on_a_busy_machine_the_advice_is_about_the_machine_alone(row, code):
     comparison = a_comparison(row, validity=busy(code), **OUT_OF_BUDGET)
 
-    assert advice.find_topic(row, comparison) is Topic.BUSY_MACHINE
+    assert find_topic(comparison) is Topic.BUSY_MACHINE
 
 
 @pytest.mark.parametrize("validity", [validity_of(()), busy(workload="a")], ids=["calm", "busy"])
@@ -93,9 +97,9 @@ def test_what_the_budget_left_needs_more_of_it(validity):
     comparison = a_comparison(left, a_change("b"), validity=validity, **OUT_OF_BUDGET)
 
     assert comparison.exit_code == 3
-    assert advice.find_topic(left, comparison) is Topic.PAIRS
-    said = "".join(headline.summarise(comparison))
-    assert said == f"{headlines.NO_ANSWER}{RowFinding.NOT_COMPARED.value}: a"
+    assert find_topic(comparison) is Topic.PAIRS
+    said = "".join(headline.summarise(make_sheet(comparison)))
+    assert said == f"{headlines.NO_ANSWER}{Label.NOT_COMPARED.value}: a"
 
 
 @pytest.mark.parametrize(
@@ -333,12 +337,12 @@ def test_a_failed_setup_of_the_base_is_named_with_what_to_do(suite):
     row = an_uncompared("a", Verdict.INCONCLUSIVE, note, code="not_comparable")
     comparison = a_comparison(row, suite=suite)
 
-    (said,) = advice.list_steps(comparison).values()
+    (said,) = advice.list_steps(make_sheet(comparison)).values()
     assert "The setup of the base failed" in phrases.plain(said)
     assert "expected `make`" in phrases.plain(said)
     assert "Repair it" in phrases.plain(said)
-    first = phrases.plain(headline.summarise(comparison))
-    assert first == f"{headlines.NO_ANSWER}{RowFinding.SETUP_FAILED.value}: a"
+    first = headline.render(comparison)
+    assert first == f"{headlines.NO_ANSWER}{Label.SETUP_FAILED.value}: a"
 
 
 def test_what_was_measured_for_the_first_time_is_told_once_above_the_fold():
@@ -361,5 +365,5 @@ def test_a_workload_without_flops_shows_none():
 def test_growth_of_memory_is_never_called_slower():
     row = a_change(verdict=Verdict.LIKELY_SLOWER, metric=metrics.HOST_RSS_PEAK, code="spread")
 
-    assert phrases.tally([row]).endswith("1 likely more memory")
+    assert table_rows.tally(make_sheet(a_comparison(row)).findings).endswith("1 likely more memory")
     assert "slower" not in markdown.render(a_comparison(row)).partition("Change [interval]")[0]

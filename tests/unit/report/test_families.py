@@ -7,6 +7,7 @@ import pytest
 from ci_perf.model import codec, metrics
 from ci_perf.model.comparison import Comparison, Family, Verdict
 from ci_perf.report import headline, html, markdown, phrases, table_rows, terminal
+from ci_perf.report.sheet import make_sheet
 from tests.comparisons import a_change, a_comparison, an_uncompared
 from tests.headlines import FAIL
 from tests.unit.report import shapes
@@ -26,7 +27,7 @@ def some_losses(number, *, family=OF_TEN, **more):
 
 
 def first_line(*rows):
-    return phrases.plain(headline.summarise(a_comparison(*rows)))
+    return headline.render(a_comparison(*rows))
 
 
 def cut_folds(text):
@@ -45,6 +46,10 @@ def test_a_headline_counts_workloads_and_not_families_that_do_not_fit():
     assert first_line(*far, *some_losses(4)).endswith("c +800 % and 4 more")
 
 
+def findings(*rows):
+    return make_sheet(a_comparison(*rows)).findings
+
+
 def test_advice_names_a_family_once_and_counts_the_workloads_that_it_leaves_out():
     rows = [*some_losses(3), *(a_loss(name) for name in "abcd"), *some_losses(2, family=COLOR)]
 
@@ -58,7 +63,7 @@ def test_one_case_of_a_family_is_named_as_any_workload():
 def test_cases_that_went_apart_have_a_line_each():
     gains = [a_change(f"t.g{n}", Verdict.IMPROVED, ratio=n / 10, family=OF_TEN) for n in (5, 8)]
 
-    groups = table_rows.group_families([*some_losses(2), *gains])
+    groups = table_rows.group_families(findings(*some_losses(2), *gains))
 
     assert [table_rows.describe_cases(group) for group in groups] == [
         "2 of 10 cases, +10.0 to +20.0 %",
@@ -73,7 +78,7 @@ def test_cases_that_went_apart_have_a_line_each():
 def test_another_metric_gate_or_family_is_another_line(more):
     rows = [a_loss("t.1", 1.2, family=OF_TEN), a_loss("t.2", **{"family": OF_TEN, **more})]
 
-    assert len(table_rows.group_families(rows)) == 2
+    assert len(table_rows.group_families(findings(*rows))) == 2
 
 
 def test_what_failed_and_what_is_missing_keeps_its_name_beside_its_family():
@@ -91,7 +96,7 @@ def test_no_range_is_told_of_cases_whose_change_is_another_one(code):
         a_change(f"t.{n}", Verdict.INCONCLUSIVE, code=code, drift=1.2, family=OF_TEN) for n in "ab"
     ]
 
-    assert table_rows.describe_cases(rows) == "2 of 10 cases"
+    assert table_rows.describe_cases(findings(*rows)) == "2 of 10 cases"
 
 
 def test_the_worst_case_stands_in_the_table_and_every_one_in_the_fold():

@@ -8,6 +8,7 @@ from ci_perf.model.comparison import Interval, Signs, Verdict
 from ci_perf.model.process import NO_RESULT_IN_TIME
 from ci_perf.model.validity import Status, validity_of
 from ci_perf.report import headline, remarks
+from ci_perf.report.sheet import make_sheet
 from tests.comparisons import a_change, a_comparison, a_side, an_uncompared
 from tests.headlines import FAIL, PASS
 from tests.headlines import NO_ANSWER as OPEN
@@ -122,7 +123,7 @@ def case(line, *rows, **more):
     ],
 )
 def test_the_first_line_says_the_worst_and_calls_nothing_more_certain_than_it_is(line, comparison):
-    assert "".join(headline.summarise(comparison)) == line
+    assert "".join(headline.summarise(make_sheet(comparison))) == line
 
 
 def test_a_run_that_cannot_be_trusted_blames_nobody():
@@ -130,7 +131,7 @@ def test_a_run_that_cannot_be_trusted_blames_nobody():
     rows = (*invalid.rows, an_uncompared("conv", Verdict.FAILED))
     distrusted = msgspec.structs.replace(invalid, rows=rows)
 
-    assert "".join(headline.summarise(distrusted)) == (
+    assert "".join(headline.summarise(make_sheet(distrusted))) == (
         f"{OPEN}this run cannot be trusted; does not run: conv"
     )
 

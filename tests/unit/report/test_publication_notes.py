@@ -8,6 +8,7 @@ from ci_perf.report import accept_help, headline, markdown, tables
 from ci_perf.report.accept_help import AcceptHint
 from ci_perf.report.escape import Sentence
 from ci_perf.report.sentences import say
+from ci_perf.report.sheet import make_sheet
 from tests import headlines
 from tests.unit.report import shapes
 from tests.unit.report.rendered import Page
@@ -30,7 +31,7 @@ def note_edits(*paths, own=(), is_judged_by_base=True):
         (note_edits(MLP, is_judged_by_base=False), "uses the baselines of the job that measured"),
         (note_edits(MLP, "b.json"), f"changes 2 baselines (`{MLP}`, `b.json`): a reviewer"),
         (
-            note_edits(MLP, own=headline.summarise(shapes.unchanged())),
+            note_edits(MLP, own=headline.summarise(make_sheet(shapes.unchanged()))),
             f"its own it would be: {headlines.PASS}",
         ),
     ],

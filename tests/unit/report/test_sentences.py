@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 import ci_perf
 from ci_perf.report import sentences
-from ci_perf.report.advice import Topic
 from ci_perf.report.escape import Command, Sentence, Words
+from ci_perf.report.sheet import Topic
 
 TEMPLATE = resources.files("ci_perf.report").joinpath("templates/sentences.jinja").read_text()
 BLOCKS = re.findall(r"{% block (\w+) %}", TEMPLATE)

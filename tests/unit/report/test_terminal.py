@@ -1,11 +1,11 @@
-import itertools
 import re
 
 import pytest
 from rich.cells import cell_len
 
 from ci_perf.model.comparison import Verdict
-from ci_perf.report import cells, table_rows, terminal, units
+from ci_perf.report import cells, terminal, units
+from ci_perf.report.sheet import make_sheet
 from tests import headlines
 from tests.comparisons import a_change, a_comparison, an_uncompared
 from tests.unit.report import shapes, shapes_in_turns, shapes_of_profiles
@@ -100,8 +100,10 @@ def test_no_number_is_cut_whatever_the_width(shape, width):
     shown = " ".join(" ".join(lines).split())
 
     assert max(map(cell_len, lines)) <= width
-    for row in itertools.filterfalse(table_rows.is_quiet, comparison.rows):
-        words = cells.describe(row)
+    for finding in make_sheet(comparison).findings:
+        if finding.is_quiet:
+            continue
+        words = cells.describe(finding.row)
         # A cell may go on in a second line, but only between its words.
         for word in f"{words.values} {words.change} {words.limit}".split():
             assert word in shown or word == units.NOTHING
