@@ -70,7 +70,7 @@ class Bisection(Struct, tag_field="type", tag="bisection", frozen=True, kw_only=
     known-bad commit, empty where none is. The culprit comes after place ``low`` of ``commits``, and
     is not after place ``high``; with ``outcome`` "found" it is the commit at ``high``. ``sessions``
     counts the commits that were measured. ``notes`` are for the reader. With ``over``, a package,
-    each of ``commits`` is a version of it, and all code is of one commit.
+    each of ``commits`` is a version of it, which ``setup`` installs; all code is of one commit.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -79,6 +79,7 @@ class Bisection(Struct, tag_field="type", tag="bisection", frozen=True, kw_only=
     workload: Name
     metric: NameOrEmpty
     over: NameOrEmpty = ""
+    setup: Text = ""
     good: Text
     bad: Text
     outcome: BisectOutcome

@@ -1,6 +1,7 @@
 """The answer of `ci-perf bisect` as a page: the commit, or the range, and what was measured."""
 
 import math
+import shlex
 from collections.abc import Iterator
 
 from ci_perf.features.bisect.bisection import BisectedCommit, Bisection, CommitAnswer
@@ -141,7 +142,8 @@ def _continue(bisection: Bisection) -> Phrase:
     if bisection.over:
         left = bisection.commits[bisection.low : bisection.high + 1]
         over = f"{bisection.over}={','.join(each.commit.id for each in left)}"
-        words = [bisection.workload, "--over", quote_word(over), "--setup", "…"]
+        words = [bisection.workload, "--over", quote_word(over)]
+        words += ["--setup", shlex.quote(bisection.setup)]
     else:
         ends = (bisection.commits[at].commit.id[:_ID] for at in (bisection.low, bisection.high))
         words = [*map(quote_word, ends), bisection.workload]

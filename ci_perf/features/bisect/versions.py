@@ -46,6 +46,7 @@ def search_versions(
     metric: str,
     notify: Notify,
     listener: Callable[[], Listener],
+    sessions: "type[VersionSessions] | None" = None,
 ) -> Bisection:
     """Find the version that made a workload worse; `over` is NAME=V1,V2,…, from good to bad.
 
@@ -75,7 +76,7 @@ def search_versions(
     with signals.note_signals() as ending, contextlib.ExitStack() as stack:
         base = stack.enter_context(worktree.commit_of(root, "HEAD", has_setup=has_setup))
         folder = stack.enter_context(scratch.folder()).path
-        launching = VersionSessions(
+        launching = (sessions or VersionSessions)(
             measuring, base, ending, notify, listener, workload=workload
         ).over(package, versions[0], setup, folder)
         answers = Answers(programs, workload)
@@ -83,7 +84,7 @@ def search_versions(
         search = Bisecting(
             measuring, *ends, metric, answers, launching, notify, ending, noun="version"
         )
-        return msgspec.structs.replace(search.go(), over=package)
+        return msgspec.structs.replace(search.go(), over=package, setup=setup)
 
 
 def _read_versions(over: str) -> tuple[str, Sequence[str]]:

@@ -2,20 +2,26 @@
 
 import json
 import sys
+from pathlib import Path
 
 import pytest
 
 from ci_perf.features.bisect import versions
+from ci_perf.features.bisect.versions import VersionSessions
+from ci_perf.gate.options import MeasureOptions
+from ci_perf.session import Listener
 from tests import repositories
+from tests.histories import in_turns, pairs
 from tests.projects import NAP, NAP_SETTINGS, Project
+from tests.runs import STEADY, a_measured, a_run
 
-# What installs a version: the third one and later ones are slow. The fifth is as the fourth.
+# What installs a version: the third one and later ones are slow, or those from another one on.
 INSTALL = """
 import pathlib, sys
-folder, version = sys.argv[1:3]
+folder, version, slow = (*sys.argv[1:], "1.2")[:3]
 if version == "broken":
     sys.exit("no such version")
-seconds = 0.012 if version >= "1.2" else 0.003
+seconds = 0.012 if version >= slow else 0.003
 pathlib.Path(folder, "product.py").write_text(f"SECONDS = {seconds}\\n")
 info = pathlib.Path(folder, f"product-{version}.dist-info")
 info.mkdir()
@@ -40,13 +46,48 @@ def bisect(project, versions, *names, setup="{folder} {version}", **environment)
 
 
 def test_the_version_that_made_it_slower_is_the_step_of_a_ladder_of_five(project):
-    done = bisect(project, "1.0,1.1,1.2,1.3,1.4")
+    folders = project.root.parent / "my files"
+    folders.mkdir()
+
+    done = bisect(project, "1.0,1.1,1.2,1.3,1.4", TMPDIR=str(folders))
 
     assert done.code == 0, done.err + done.out
     answer = json.loads(done.out)
     low, high = (answer["commits"][answer[place]]["commit"]["id"] for place in ("low", "high"))
     assert (answer["over"], low, high) == ("product", "1.1", "1.2")
     assert repositories.Repository(project.root).worktrees() == [str(project.root)]
+
+
+class Recorded(VersionSessions):
+    """Answers by what `setup` has put into the folders of both sides; launches nothing."""
+
+    def run(self, commit, base, judge, **more):
+        del commit, judge, more
+        folders = (base.python.packages[0], self._options.packages[0])
+        before, after = (Path(folder, "product.py").read_text().split()[-1] for folder in folders)
+        run = a_run(a_measured("nap", *STEADY))
+        return in_turns(run, pairs(float(after) / float(before)), workload="nap")
+
+
+@pytest.mark.parametrize("culprit", [1, 2, 3, 4, 5])
+def test_each_step_of_a_ladder_can_be_the_culprit(project, culprit):
+    line = [f"1.{number}" for number in range(6)]
+    install = f"{sys.executable} {project.root.parent / 'install.py'}"
+    setup = f"{install} {{folder}} {{version}} {line[culprit]}"
+
+    answer = versions.search_versions(
+        MeasureOptions(root=project.root, select=("nap",)),
+        f"product={','.join(line)}",
+        setup,
+        metric="",
+        notify=lambda _line: None,
+        listener=Listener,
+        sessions=Recorded,
+    )
+
+    assert (answer.outcome, answer.low, answer.high) == ("found", culprit - 1, culprit)
+    assert answer.commits[culprit].commit.id == line[culprit]
+    assert answer.setup == setup
 
 
 @pytest.mark.parametrize(
