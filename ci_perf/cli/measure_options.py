@@ -66,6 +66,7 @@ CHECKING = (
     "threads",
     "against",
     "base_python",
+    "base_image",
     "budget_s",
     "add",
     "checks_before",

@@ -80,7 +80,7 @@ def open_with_base(
         try:
             machine = _describe(plan, launcher, options, interrupts)
             if base and base.python:
-                base = _with_environment(base, plan, machine, options, interrupts)
+                base = _with_environment(base, plan, machine, launcher, interrupts)
             yield Lab(
                 root=plan.root,
                 python_path=plan.python_path,
@@ -138,6 +138,8 @@ def _open_python(
     plan: Plan, options: MeasureOptions, stack: contextlib.ExitStack
 ) -> tuple[SidePython | None, *tuple[str, ...]]:
     """Return the Python of the base where options name one, and what to note. Raises UsageError."""
+    if options.base_image is not None:
+        return (SidePython(python="python3", image=options.base_image),)
     if options.base_python is None:
         return (None,)
     ours = Path(sys.prefix, "bin", "python")
@@ -173,7 +175,7 @@ def _with_environment(
     base: Checkout,
     plan: Plan,
     machine: MachineDescription,
-    options: MeasureOptions,
+    launcher: Launcher,
     interrupts: Interrupts,
 ) -> Checkout:
     """Return the base with what differs in its environment. Raises CiPerfError: it lacks a device.
@@ -181,24 +183,25 @@ def _with_environment(
     Each Python is asked itself.
     """
     assert base.python is not None
-    home = options.home or base.head_top
-    launcher = local.LocalLauncher(base.root, home=home, pythons=_find_pythons(base, plan, options))
+    of_base = launcher.for_side(base.root)
     try:
-        other = session.describe(plan, launcher, machine.device, interrupts)
+        other = session.describe(plan, of_base, machine.device, interrupts)
+        installed = of_base.list_installed()
     except CiPerfError as error:
-        text = f"the Python of the base, {base.python.python}: {error}"
+        text = f"the environment of the base, {base.python.image or base.python.python}: {error}"
         raise CiPerfError(text, output=error.output) from None
     before, after = other.environment.soft, machine.environment.soft
     names = ("python", "cuda", "cudnn")
     differences = side_python.list_differences(
-        side_python.ask(base.python),
-        side_python.ask(SidePython(packages=options.packages)),
+        installed,
+        launcher.list_installed(),
         {name: (getattr(before, name), getattr(after, name)) for name in names},
         _list_files(plan),
     )
-    return dataclasses.replace(
-        base, environment=OtherEnvironment(python=base.python.python, differences=differences)
+    environment = OtherEnvironment(
+        python=base.python.python, image=base.python.image, differences=differences
     )
+    return dataclasses.replace(base, environment=environment)
 
 
 def with_plan(checkout: Checkout, plan: Plan, options: MeasureOptions) -> Checkout:

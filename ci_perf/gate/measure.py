@@ -18,6 +18,7 @@ from ci_perf.gate.options import MOST_PROCESSES, MeasureOptions
 from ci_perf.gate.traces import describe_traces, list_sides, prepare_folder
 from ci_perf.judging.earlier_checks import Before, Offered
 from ci_perf.measuring import distrust
+from ci_perf.model.container import Named, parse_reference
 from ci_perf.model.run import Checks, Run
 from ci_perf.model.suite import MOST_THREADS, OWN, Plan
 from ci_perf.model.validity import validity_of
@@ -42,8 +43,11 @@ def measure(options: MeasureOptions, *, notify: Notify, listener: Listener) -> R
         raise UsageError("--fail-fast: expected --against REF, whose pairs prove a loss")
     if options.add and options.against is None:
         raise UsageError("--add: expected --against REF, whose pairs are added to those of the run")
-    if options.base_python is not None:
-        _check_base_python(options)
+    for name, environment in (("image", options.base_image), ("python", options.base_python)):
+        if environment is not None:
+            _check_base_environment(options, f"--base-{name}")
+    if options.base_image is not None:
+        _check_base_image(options.base_image, options)
     if options.against is not None:
         layout.read_everything(options.baselines, options.suite)
     return measure_plan(
@@ -166,17 +170,38 @@ class RunNotWrittenError(CannotWriteError):
         self.run = run
 
 
-def _check_base_python(options: MeasureOptions) -> None:
-    """Refuse what another Python for the base does not fit. Raises UsageError."""
+def _check_base_environment(options: MeasureOptions, name: str) -> None:
+    """Refuse what another environment for the base does not fit. Raises UsageError."""
     if options.against is None:
-        raise UsageError("--base-python: expected --against REF, such as --against HEAD")
-    if options.runner.kind != runners.LOCAL:
+        raise UsageError(f"{name}: expected --against REF, such as --against HEAD")
+    if options.base_python is not None and options.base_image is not None:
+        raise UsageError("--base-image: expected no --base-python: an image has its own Python")
+    if options.base_python is not None and options.runner.kind != runners.LOCAL:
         raise UsageError(
             f"--base-python: expected --runner {runners.LOCAL}, found {options.runner.kind}: its "
-            "image has the Python"
+            "image has the Python; next: --base-image NAME@sha256:DIGEST"
         )
     if options.add:
-        raise UsageError("--base-python: expected no --add, whose pairs had the same packages")
+        raise UsageError(f"{name}: expected no --add, whose pairs had the same packages")
+
+
+def _check_base_image(image: str, options: MeasureOptions) -> None:
+    """Refuse what is no image for the base, or has none for the head beside it."""
+    if options.runner.kind == runners.LOCAL:
+        raise UsageError(
+            f"--base-image: expected --runner {' or '.join(runners.find_kinds()[1:])}, found "
+            f"{runners.LOCAL}: add it, and the image of the head ([container] in suite.toml, or "
+            "--container image=NAME@sha256:DIGEST)"
+        )
+    try:
+        asked = parse_reference(image)
+    except ValueError as error:
+        raise UsageError(f"--base-image: {error}") from None
+    if isinstance(asked, Named) and not asked.digest:
+        raise UsageError(
+            f"--base-image: expected one that is pinned (NAME@sha256:DIGEST), found {image}, which "
+            f"can change; next: `{options.runner.kind} image inspect {image}` shows its RepoDigests"
+        )
 
 
 def check_device(device: str) -> None:

@@ -90,6 +90,14 @@ class MeasureOptions(RepositoryFolders):
         reads="path",
         metavar="PATH",
     )
+    base_image: str | None = option(
+        None,
+        "--base-image",
+        "Launch the base in this image, NAME@sha256:DIGEST, with its packages. The base may be "
+        "HEAD. Only with --against, and with a --runner that launches the head in another image.",
+        hidden=True,
+        metavar="IMAGE",
+    )
     budget_s: float = option(
         1200.0,
         "--budget",

@@ -18,11 +18,12 @@ from ci_perf.launch import (
     never,
     run_task,
     side_paths,
+    side_python,
 )
 from ci_perf.launch.exit_status import KillCount
 from ci_perf.launch.fork_servers import ForkServer
 from ci_perf.launch.run_task import Finished, Launcher
-from ci_perf.launch.side_python import SidePython
+from ci_perf.launch.side_python import Installed, SidePython
 from ci_perf.launch.turn_scheduler import Slot
 from ci_perf.model.suite import OWN
 from ci_perf.model.task import (
@@ -103,6 +104,15 @@ class LocalLauncher(Launcher):
     ) -> GpuStates | TaskFailure:
         """See Launcher."""
         return look(gpus, self._root, self._environment, interrupted)
+
+    def for_side(self, root: Path) -> "LocalLauncher":
+        """See Launcher."""
+        pythons = {Path(side): python for side, python in self._pythons.items()}
+        return LocalLauncher(root, self._environment, home=self._home, pythons=pythons)
+
+    def list_installed(self) -> Installed:
+        """See Launcher."""
+        return side_python.ask(self._find_python(str(self._root)))
 
     def _run_ours(
         self,

@@ -21,6 +21,7 @@ from ci_perf.launch import (
     turn_scheduler,
 )
 from ci_perf.launch.exit_status import MemoryKills
+from ci_perf.launch.side_python import Installed
 from ci_perf.launch.turn_scheduler import Slot
 from ci_perf.model.base import MAX_ERROR_CHARS
 from ci_perf.model.explanation import StepProfile
@@ -174,6 +175,14 @@ class Launcher(ABC):
             timeout_s=TORCH_TIMEOUT_S,
         )
         return machine if isinstance(machine, TaskFailure) else self._add_host(machine)
+
+    @abstractmethod
+    def for_side(self, root: Path) -> "Launcher":
+        """Return what describes the machine as the side in `root` sees it."""
+
+    @abstractmethod
+    def list_installed(self) -> Installed:
+        """Return what its Python has installed. Raises CiPerfError."""
 
     def _add_host(self, machine: MachineDescription) -> MachineDescription:
         """Return a description with what only the host of a launcher knows."""

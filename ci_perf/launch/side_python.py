@@ -27,8 +27,8 @@ _OF_OUR_PYTHON = ("PYTHONHOME", "VIRTUAL_ENV", "__PYVENV_LAUNCHER__")
 _LIKELY = ("torch", "pytorch-triton", "triton", "nvidia-", "cuda", "cudnn", "numpy", "python")
 # Of us, which measures both sides.
 _OURS = {"ci-perf"}
-# Runs in any Python, so it uses nothing of ours, and nothing new.
-_ASK = """
+# Runs in any Python, so it uses nothing of ours, and nothing new. Writes to a file that is named.
+ASK = """
 import json, sys
 said = {"version": list(sys.version_info[:3])}
 if sys.version_info >= (3, 11):
@@ -42,16 +42,20 @@ if sys.version_info >= (3, 11):
     if importlib.util.find_spec("ci_perf") is not None:
         import ci_perf
         said["ci_perf"] = getattr(ci_perf, "__version__", "of an unknown version")
-print(json.dumps(said))
+print(json.dumps(said), file=open(sys.argv[1], "w") if sys.argv[1:] else None)
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SidePython:
-    """What launches a side: a Python, and folders of packages that it searches before its own."""
+    """What launches a side: a Python, and folders of packages that it searches before its own.
+
+    With an `image`, the Python is of that image.
+    """
 
     python: str = field(default_factory=lambda: sys.executable)
     packages: tuple[str, ...] = ()
+    image: str = ""
 
     def build_environment(self, ours: Mapping[str, str]) -> dict[str, str]:
         """Return the variables by which programs of the side find this Python and its packages."""
@@ -82,7 +86,7 @@ def ask(side: SidePython) -> Installed:
     last: list[str] = []
     try:
         done = subprocess.run(
-            [side.python, "-c", _ASK],
+            [side.python, "-c", ASK],
             cwd="/",
             env=side.build_environment(os.environ),
             stdin=subprocess.DEVNULL,

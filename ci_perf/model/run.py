@@ -149,9 +149,13 @@ class EnvironmentDifference(Struct, frozen=True, kw_only=True):
 
 
 class OtherEnvironment(Struct, frozen=True, kw_only=True):
-    """The base was launched by ``python``: what differs, the likely causes first."""
+    """The base was launched by ``python``, of an ``image`` if it is named: what differs.
+
+    The likely causes come first.
+    """
 
     python: Text
+    image: Text = ""
     differences: tuple[EnvironmentDifference, ...] = ()
 
 
@@ -173,7 +177,7 @@ class Interleaved(Struct, frozen=True, kw_only=True):
     that the base has: selected ones of its own suite, and of its tests those of the head.
     ``unmeasured`` says why the head does not measure a test that the base measures, "" where pytest
     no longer finds it. ``planted`` is what `ci-perf try` or `rehearse` had the head do more.
-    ``environment`` is set where the base was launched by another Python.
+    ``environment`` is set where the base was launched by another Python or image.
     """
 
     ref: Text
@@ -197,7 +201,7 @@ class Interleaved(Struct, frozen=True, kw_only=True):
         if self.environment is not None:
             raise InvalidFileError(
                 f"{label}: expected a base and a head with the same packages, found a base that "
-                "another Python launched (--base-python); measure again without it"
+                "another Python launched (--base-python, --base-image); measure again without it"
             )
         if self.planted is not None:
             raise InvalidFileError(

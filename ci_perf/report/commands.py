@@ -49,8 +49,11 @@ def check_by_pairs(
     which += _runner(comparison)
     wait = ["--wait", _LONG_WAIT] if patient else []
     against = ["--against", _ref(comparison)]
-    if interleaved and interleaved.environment:
-        against += ["--base-python", quote_word(interleaved.environment.python)]
+    if (other := interleaved and interleaved.environment) and (head := comparison.head.image):
+        images = quote_word(other.image), quote_word(f"image={head.reference}")
+        against += ["--base-image", images[0], "--container", images[1]]
+    elif other:
+        against += ["--base-python", quote_word(other.python)]
     if outside:
         return _line(*which, *against, *budget, *wait, *outside.split())
     return _line(*which, *against, *budget, *wait, *_baselines(comparison))

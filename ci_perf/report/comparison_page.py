@@ -42,7 +42,8 @@ def introduce(sheet: Sheet) -> Iterator[Block]:
     if environment := comparison.interleaved and comparison.interleaved.environment:
         differences = environment.differences
         shown, left = differences[:_MOST_PACKAGES], differences[_MOST_PACKAGES:]
-        yield say("upgrade", facts=shown, left=len(left))
+        images = environment.image, comparison.head.image
+        yield say("upgrade", facts=shown, left=len(left), images=images)
         if left:
             yield Fold(say("upgrade_rest"), [Bullets([say("upgraded", row=each) for each in left])])
     if changes := comparison.gate_changes:

@@ -127,3 +127,23 @@ def test_what_is_no_fitting_python_is_refused(project, tmp_path):
     assert "expected --against REF" in project.run("check", "--base-python", str(old)).err
     named = ["--against", "HEAD", "--base-python", str(bare), "--", sys.executable, "train.py"]
     assert "expected a command that finds Python by PATH" in project.run("check", *named).err
+
+
+def test_what_is_no_fitting_image_is_refused(project):
+    pinned = ("--base-image", f"python@sha256:{'0' * 64}")
+    against, docker = ("--against", "HEAD"), ("--runner", "docker")
+    python = ("--base-python", sys.executable)
+    refusals = [
+        ((*pinned, *docker), "--base-image: expected --against REF"),
+        ((*pinned, *against), "expected --runner docker or podman, found local: add it, and the"),
+        ((*pinned, *against, *docker, *python), "--base-image: expected no --base-python"),
+        ((*python, *against, *docker), "next: --base-image NAME@sha256:DIGEST"),
+        (("--base-image", "python:3", *against, *docker), "`docker image inspect python:3`"),
+        (("--base-image", "", *against, *docker), "--base-image: expected NAME:TAG"),
+        ((*pinned, *against, *docker, "--add", "run.json"), "--base-image: expected no --add"),
+    ]
+    for words, said in refusals:
+        done = project.run("check", *words)
+
+        assert done.code == ExitCode.USAGE, done.err
+        assert said in done.err

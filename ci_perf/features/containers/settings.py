@@ -109,7 +109,8 @@ def open_launcher(
 ) -> Iterator[Launcher]:
     """Provide what launches processes in containers. Raises CiPerfError, KeyboardInterrupt.
 
-    With a `checkout`, the base is launched in the image that its own suite.toml names.
+    With a `checkout`, the base is launched in the image that its own suite.toml names, or in that
+    of `--base-image`.
     """
     chosen = read(runner)
     check_mounts(plan, workloads)
@@ -160,6 +161,8 @@ def _sides(
     if checkout is not None:
         pinned = checkout.plan.container.image if checkout.plan else plan.container.image
         is_own = not runner.image and pinned not in {"", plan.container.image}
+        if checkout.python is not None:
+            runner, is_own = msgspec.structs.replace(runner, image=checkout.python.image), True
         base = _image(runner, chosen_engine, pinned, "the base", notify) if is_own else head
         sides.append(ContainerSide(root=checkout.root, image=base))
     return sides

@@ -24,7 +24,7 @@ from tests.comparisons import (
     an_interleaved,
     an_uncompared,
 )
-from tests.runs import a_reason
+from tests.runs import a_reason, an_image
 from tests.unit.report import shapes
 from tests.unit.report.parts import a_cleared, an_undecided
 
@@ -32,6 +32,7 @@ OUT_OF_BUDGET = {"interleaved": an_interleaved(stopped="budget")}
 IN_PAIRS = {"interleaved": an_interleaved()}
 REGRESSED = a_change("bert", Verdict.REGRESSED, ratio=1.2)
 IMPROVED = a_change("bert", Verdict.IMPROVED, ratio=0.8)
+IMAGE = an_image()
 ENVIRONMENT = OtherEnvironment(python="/my venvs/old/bin/python")
 PERF = a_side(label="perf/nvidia-h200/standard")
 
@@ -137,6 +138,16 @@ def test_what_the_budget_left_needs_more_of_it(validity):
             [an_undecided()],
             {"interleaved": an_interleaved(environment=ENVIRONMENT)},
             "--against main --base-python '/my venvs/old/bin/python' --budget 40m",
+        ),
+        (
+            [an_undecided()],
+            {
+                "head": a_head(image=IMAGE),
+                "interleaved": an_interleaved(
+                    environment=OtherEnvironment(python="python3", image="old@sha256:1")
+                ),
+            },
+            f"--base-image old@sha256:1 --container image={IMAGE.reference} --budget 40m",
         ),
     ],
 )

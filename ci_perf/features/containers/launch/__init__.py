@@ -5,6 +5,7 @@ task has a container of its own.
 """
 
 import contextlib
+import copy
 import itertools
 import os
 import threading
@@ -14,16 +15,19 @@ from pathlib import Path
 
 import msgspec
 
+from ci_perf.errors import CiPerfError
 from ci_perf.features.containers.launch import arguments, images, mounts, running, stale
 from ci_perf.features.containers.launch.arguments import GpuAccess
 from ci_perf.features.containers.launch.engine import Engine
 from ci_perf.features.containers.launch.mounts import OUT, Folders, Mount
-from ci_perf.launch import Interrupted, child_environment, local, never, run_task
+from ci_perf.launch import Interrupted, child_environment, local, never, run_task, side_python
 from ci_perf.launch.run_task import Finished, Launcher
+from ci_perf.launch.side_python import Installed
 from ci_perf.launch.turn_scheduler import Slot
 from ci_perf.model.container import Container, Image
 from ci_perf.model.suite import OWN
 from ci_perf.model.task import (
+    RESULT,
     GpuStates,
     MachineDescription,
     Task,
@@ -106,6 +110,25 @@ class ContainerLauncher(Launcher):
         del root
         head, *others = [side.image for side in self.sides]
         return tuple(_note_images(head, base) for base in others if base.config != head.config)
+
+    def for_side(self, root: Path) -> "ContainerLauncher":
+        """See Launcher."""
+        other = copy.copy(self)
+        other.sides = tuple(sorted(self.sides, key=lambda side: side.root != root))
+        return other
+
+    def list_installed(self) -> Installed:
+        """See Launcher."""
+        command = ("python3", "-P", "-c", side_python.ASK, f"{OUT}/{RESULT}")
+        installed = run_task.run_module(
+            lambda folder: self._run_in_first(command, folder, threads=1),
+            Installed,
+            what="listing packages",
+            timeout_s=run_task.TORCH_TIMEOUT_S,
+        )
+        if isinstance(installed, TaskFailure):
+            raise CiPerfError(installed.reason, output=installed.output)
+        return installed
 
     def look(
         self, gpus: Sequence[str], interrupted: Interrupted = never
@@ -191,13 +214,27 @@ class ContainerLauncher(Launcher):
         folder: Scratch,
         interrupted: Interrupted,
     ) -> Finished:
+        command = (*_module(module), device, str(threads), *more)
+        gpus = arguments.visible_gpus(device, os.environ)
+        return self._run_in_first(command, folder, interrupted, threads=threads, gpus=gpus)
+
+    def _run_in_first(
+        self,
+        command: tuple[str, ...],
+        folder: Scratch,
+        interrupted: Interrupted = never,
+        *,
+        threads: int,
+        gpus: tuple[str, ...] = (),
+    ) -> Finished:
+        """Run a command of ours in the image of the first side."""
         mounts.hand_over(folder.path, self._user)
         spec = _Spec(
             image=self.sides[0].image,
-            command=(*_module(module), device, str(threads), *more),
+            command=command,
             mounts=mounts.our_mounts(folder.path, child_environment.PACKAGE),
             environment=_ours(child_environment.build_child_environment({}, threads)),
-            gpus=arguments.visible_gpus(device, os.environ),
+            gpus=gpus,
         )
         return self._run(spec, run_task.TORCH_TIMEOUT_S, interrupted)
 

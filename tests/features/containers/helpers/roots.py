@@ -64,6 +64,11 @@ def library_folder():
     return next(Path(at).parent for at in shared if Path(at).name == "libc.so.6")
 
 
+def find_site_packages():
+    """Return the folder of packages in an image."""
+    return _ask_the_interpreter("import site; print(site.getsitepackages()[0])")
+
+
 def _library():
     found = {}
     for parent, folders, files in os.walk(sysconfig.get_path("stdlib")):
@@ -74,7 +79,7 @@ def _library():
 
 
 def _packages(names):
-    target = _ask_the_interpreter("import site; print(site.getsitepackages()[0])")
+    target = find_site_packages()
     return {
         f"{target}/{file}": Path(file.locate())
         for distribution in _with_requirements(names)

@@ -1,6 +1,7 @@
 """`--against` in containers: each side in the image that its own commit pins, and set up there."""
 
 import contextlib
+import json
 import re
 
 import pytest
@@ -9,6 +10,7 @@ from ci_perf.errors import ExitCode
 from ci_perf.model.run import Run
 from ci_perf.system import files
 from tests import repositories
+from tests.features.containers.helpers import roots
 from tests.projects import NAP_SETTINGS, Project
 
 pytestmark = [pytest.mark.container, pytest.mark.usefixtures("in_docker")]
@@ -26,6 +28,7 @@ def step():
 # The same as `setup` says, which works in the image of its side alone.
 BUILT = NAP.replace("/etc/seconds", "build/seconds")
 FAST, SLOW = "0.005", "0.02"
+AGAINST = ("--against", "HEAD")
 SETUP = f"""
 [setup]
 command = '''
@@ -48,10 +51,20 @@ def variants(docker, python_image, tmp_path_factory):
 
 @contextlib.contextmanager
 def a_variant(docker, image, text, folders):
-    file = folders.mktemp("variant") / "seconds"
-    file.write_text(text)
+    """An image whose file and whose package `product` say how long a step takes."""
+    folder = folders.mktemp("variant")
+    seconds, info, ours = folder / "seconds", folder / "info", folder / "ci_perf"
+    seconds.write_text(text)
+    for each in (info, ours):
+        each.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: product\nVersion: {text}\n")
+    # An image may have another ci_perf, which measures nothing: that of the host is mounted.
+    (ours / "__init__.py").write_text('__version__ = "0.0.9"\n')
+    site = roots.find_site_packages()
     container = docker.must("create", image, "x")
-    docker.must("cp", str(file), f"{container}:/etc/seconds")
+    docker.must("cp", str(seconds), f"{container}:/etc/seconds")
+    docker.must("cp", f"{info}/.", f"{container}:{site}/product-{text}.dist-info")
+    docker.must("cp", f"{ours}/.", f"{container}:{site}/ci_perf")
     variant = docker.must("commit", container)
     docker.must("rm", container)
     yield variant
@@ -184,3 +197,45 @@ def test_setup_runs_in_the_image_of_its_side_and_changes_no_checkout(app, varian
     assert "setup of the head" in done.err
     assert "setup of the base" in done.err
     assert app.git.ask("status", "--porcelain", "--ignored") == ""
+
+
+def upgrade(app, base, head, *more):
+    """Check what is committed beside itself, each side in its image; return how it ended."""
+    images = ("--base-image", base, "--container", f"image={head}")
+    return app.check("--against", "HEAD", *images, *more)
+
+
+def test_two_images_with_one_commit_are_judged_by_pairs_and_named(app, variants):
+    app.commit("")
+
+    same = upgrade(app, variants[FAST], variants[FAST])
+
+    assert same.code == ExitCode.OK, same.err
+    assert "Both environments have the same Python and packages. Images: " in app.report()
+    assert app.report().count(variants[FAST]) >= 2
+
+    done = upgrade(app, variants[FAST], variants[SLOW])
+
+    assert done.code == ExitCode.REGRESSED, done.err
+    report = app.report()
+    assert f"The environments differ (base → head): `product` `{FAST}` → `{SLOW}`." in report
+    assert f"Images: `{variants[FAST]}` → `{variants[SLOW]}`." in report
+    run = json.loads((app.project.root.parent / "run.json").read_text())
+    assert run["interleaved"]["environment"]["image"] == variants[FAST]
+    assert run["environment"]["image"]["reference"] == variants[SLOW]
+    refused = app.project.run("accept", "../run.json", "--reason", "Slower.")
+    assert "another Python launched" in refused.err
+
+
+def test_an_image_that_cannot_launch_the_base_is_named(app, variants, shell_image):
+    app.commit("")
+    absent = f"localhost:1/absent@sha256:{'0' * 64}"
+
+    for base, said in [(absent, "localhost:1/absent@sha256:0"), (shell_image, "python3")]:
+        done = upgrade(app, base, variants[FAST])
+
+        assert done.code not in {ExitCode.OK, ExitCode.REGRESSED}
+        assert base in done.err
+        assert said in done.err
+    without = app.project.run("check", "--runner", "docker", "--base-image", absent, *AGAINST)
+    assert "expected an image for the head, found none" in without.err
