@@ -152,11 +152,13 @@ def _open_python(
                 f"{workload.id}: expected a command that finds Python by PATH (`python train.py`), "
                 f"found one that names {ours}: base and head would run the same Python"
             )
-        if command and (other := side_python.find_other_program(python, command)):
-            raise UsageError(
-                f"{workload.id}: expected programs of {options.base_python}, found that the base "
-                f"would run {other} by PATH; next: a virtual environment, where `python` is its own"
-            )
+        for whose, side in (("base", python), ("head", SidePython())):
+            if command and (other := side_python.find_other_program(side, command)):
+                raise UsageError(
+                    f"{workload.id}: expected programs of {side.python}, found that the {whose} "
+                    f"would run {other} by PATH; next: a virtual environment, where `python` is "
+                    "its own; activate that of the head"
+                )
     return python, note
 
 

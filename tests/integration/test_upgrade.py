@@ -19,6 +19,13 @@ SITE = f"lib/python{sys.version_info.major}.{sys.version_info.minor}/site-packag
 OURS = sysconfig.get_path("purelib")
 
 
+TEST = """
+import time, product
+def test_nap(benchmark):
+    benchmark(time.sleep, product.SECONDS)
+"""
+
+
 def make_python(folder, *, seconds=0.003, version="1.0", has_ours=True):
     """Make a Python with a package `product`, which takes so many seconds a step; return it."""
     venv.create(folder, symlinks=True)
@@ -44,13 +51,18 @@ def project(tmp_path):
     return project
 
 
-def check(project, head, *arguments):
+def check(project, head, *arguments, path=os.environ["PATH"]):
     """Check the commit beside itself; the Python `head` has ci_perf. Return how it ended."""
     command = [head, "-m", "ci_perf", "check", "--wait", "0s", *arguments]
     return subprocess.run(
         list(map(str, command)),
         cwd=project.root,
-        env={**os.environ, "NO_COLOR": "1", "CI_PERF_LOCK_DIR": str(project.root.parent)},
+        env={
+            **os.environ,
+            "PATH": path,
+            "NO_COLOR": "1",
+            "CI_PERF_LOCK_DIR": str(project.root.parent),
+        },
         capture_output=True,
         text=True,
         check=False,
@@ -72,6 +84,38 @@ def test_a_slower_package_is_red_and_named_first(project, tmp_path):
     assert "ci-perf accept" not in done.stdout
     refused = project.run("accept", "run.json", "--reason", "Faster.")
     assert "another Python launched" in refused.err
+
+
+@pytest.mark.parametrize(
+    ("words", "workload", "seconds"),
+    [
+        (["--pytest", "test_it.py"], "test_it.test_nap", 0.003),
+        (["--", "python", "it.py"], "command", 0.02),
+    ],
+    ids=["pytest", "command"],
+)
+def test_tests_and_commands_are_launched_by_the_python_of_their_side(
+    project, tmp_path, words, workload, seconds
+):
+    project.root.joinpath("test_it.py").write_text(TEST)
+    project.root.joinpath("it.py").write_text("import time, product; time.sleep(product.SECONDS)")
+    repositories.Repository(project.root).commit()
+    base = make_python(tmp_path / "old", seconds=seconds)
+    head = make_python(tmp_path / "new", seconds=10 * seconds, version="2.0")
+    named = ["--against", "HEAD", "--base-python", base, *words]
+
+    done = check(project, head, *named, path=f"{head.parent}:{os.environ['PATH']}")
+
+    assert done.returncode == ExitCode.REGRESSED, done.stderr + done.stdout
+    assert "product 1.0 → 2.0" in done.stdout.replace("`", "")
+    assert workload in done.stdout
+    if workload == "command":
+        assert "found that the head would run" in check(project, head, *named).stderr
+    else:
+        named[3] = make_python(tmp_path / "bare", has_ours=False)
+        lacking = check(project, head, *named)
+        assert lacking.returncode == ExitCode.NO_ANSWER, lacking.stderr + lacking.stdout
+        assert "No module named" in lacking.stdout
 
 
 def test_a_base_without_ci_perf_uses_this_one_and_is_launched(project, tmp_path):
