@@ -1,5 +1,6 @@
 """What of a repository any workload may depend on, although no record names it."""
 
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,6 +23,9 @@ _SCRIPTS = (
 )
 # What is run although nobody names it.
 _UNNAMED = ("__*__.py", "build.py", "noxfile.py", "sitecustomize.py", "usercustomize.py")
+# What may import a module: Python, and a script without an ending.
+_RUN_BY_NAME = ("", ".py")
+_WORD = re.compile(r"\w+")
 # What no program builds or runs.
 _DOCUMENTS = ("*.md", "*.rst", "LICENSE")
 
@@ -57,6 +61,7 @@ def find_difference(start: Start, plan: Plan, workflows: WorkflowText) -> str:
 
 def _find_differences(start: Start, plan: Plan, workflows: WorkflowText) -> Iterator[str]:
     changed = _list_changed(start)
+    words = _find_words(start, workflows)
     yield from (f"the submodule {path} differs" for path in changed if _SUBMODULE in changed[path])
     for file in sources.list_dependencies(start):
         yield f"{file} differs, which may change what is installed"
@@ -67,8 +72,29 @@ def _find_differences(start: Start, plan: Plan, workflows: WorkflowText) -> Iter
             yield f"{path} differs, and `setup` may read it"
         elif path.suffix != ".py" or any(matches_pattern(path.name, name) for name in _UNNAMED):
             yield f"{path} differs, which is neither a document nor plain Python code"
-        elif workflows.name(path.stem):
-            yield f"{path} differs, and a workflow names it"
+        elif words.issuperset(_split_name(path)):
+            yield f"{path} differs, and a workflow, or what it runs, names it"
+
+
+def _find_words(start: Start, workflows: WorkflowText) -> set[str]:
+    """Return the words of the workflows, of each script that one of these words names, and so on.
+
+    Without a change of these scripts, those of the base name the same. Raises CiPerfError.
+    """
+    words = set(_WORD.findall(workflows.text))
+    listed = git.read(start.top, "ls-files", "-z", timeout_s=_ANSWER_S)
+    left = {PurePosixPath(os.fsdecode(path)) for path in listed.split(b"\0")[:-1]}
+    left = {path for path in left if path.suffix in _RUN_BY_NAME and (start.top / path).is_file()}
+    while named := {path for path in left if words.issuperset(_split_name(path))}:
+        left -= named
+        for path in named:
+            words.update(_WORD.findall((start.top / path).read_text("utf-8", errors="ignore")))
+    return words
+
+
+def _split_name(path: PurePosixPath) -> list[str]:
+    """Return by which words a script names another one: a package is named by its folder."""
+    return _WORD.findall(path.parent.name if path.stem.startswith("__") else path.stem)
 
 
 def _list_changed(start: Start) -> dict[str, str]:
