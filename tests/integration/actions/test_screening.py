@@ -13,7 +13,7 @@ from tests.integration.actions.test_workflows import SAME, a_pull, workflow
 from tests.projects import FAST
 
 RESULTS = ("success", "failure", "cancelled", "skipped")
-ANSWERS = ("same", "launch", "")
+ANSWERS = ("same", "launch", "", "other")
 JOBS = workflow("check")["jobs"]
 # Of screen, its answer, and measure: in what the report may be green.
 GREEN = {("success", "same", "skipped"), ("success", "launch", "success")}
@@ -146,6 +146,13 @@ def test_the_step_hands_its_inputs_on_as_data(recorded):
         *("--device=cuda", "--env=A=1", 'B=$(id) "x"', "--against="),
         f"--comparison={job.temp}/comparison.json",
     ]
+
+
+@pytest.mark.parametrize("code", [1, 2, 137])
+def test_a_screen_that_dies_has_not_answered(recorded, code):
+    done = recorded(ends_with=code).run_action(ROOT / "screen")
+
+    assert (done.conclusion, done.outputs) == ("failure", {"answer": ""})
 
 
 def tell_variables(stage):

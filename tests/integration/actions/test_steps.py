@@ -60,14 +60,16 @@ def test_measuring_is_what_happens_without_inputs(recorded):
 def test_watching_is_in_the_place_of_a_check(recorded):
     job = recorded()
 
-    done = job.run_action(ROOT, watch="2h", suite="smoke", container="memory=4g")
+    done = job.run_action(ROOT, verb="watch", budget="2h", suite="smoke", container="memory=4g")
 
-    assert ran(done) == ["Find or install ci-perf", "Watch the branch"]
-    assert called(job, "watch")[1:-1] == [
-        *("--workloads=workloads", "--baselines=baselines", "--device=auto", "--budget=2h"),
-        *("--output=watch.json", "--suite=smoke", "--container=memory=4g", "--format=markdown"),
+    assert called(job, "watch")[1:] == [
+        *("--workloads=workloads", "--baselines=baselines", "--device=auto", "--suite=smoke"),
+        *("--container=memory=4g", "--budget=2h", "--output=watch.json"),
+        *(f"--report={job.temp}/ci-perf-results/answer.md", "--format=markdown"),
     ]
-    assert called(job, "watch")[-1].startswith("--report=/")
+    assert ran(done) == ["Find or install ci-perf", "Measure and judge", "Show the report"]
+    assert job.summaries == ["# slower\n"]
+    assert [file.name for file in job.workspace.iterdir()] == ["watch.json"]
 
 
 @pytest.mark.parametrize(
