@@ -42,7 +42,7 @@ if sys.version_info >= (3, 11):
     if importlib.util.find_spec("ci_perf") is not None:
         import ci_perf
         said["ci_perf"] = getattr(ci_perf, "__version__", "of an unknown version")
-print(json.dumps(said), file=open(sys.argv[1], "w") if sys.argv[1:] else None)
+(open(sys.argv[1], "w") if sys.argv[1:] else sys.stdout).write(json.dumps(said))
 """
 
 
