@@ -3,8 +3,9 @@
 import itertools
 import math
 import statistics
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
 
 from ci_perf.judging import metric_values, nodes, variability
 from ci_perf.judging.metric_values import History, Pairs, Sessions
@@ -17,6 +18,34 @@ from ci_perf.model.suite import Limit, find_limit
 from ci_perf.model.summary import Numbers, PairedNumbers, Subject
 
 
+class Fact(Enum):
+    """What is known of a metric beside its numbers."""
+
+    # The history is of other nodes than the head.
+    OTHER_NODE = auto()
+    # A count has grown against its history, so that the history of a time has to exclude a loss.
+    DOES_MORE = auto()
+    # A count has grown in each of the first pairs.
+    COUNTS_MORE = auto()
+    # The change has been accepted: the base is known to differ, and there are no pairs.
+    ACCEPTED = auto()
+    # The values are one over the metric, such as steps per second of a time.
+    INVERSE = auto()
+    # The mean of the pairs leaves out the outermost ones.
+    TRIMMED = auto()
+    # The sides of a pair are not known to have as many processes and threads.
+    OTHER_TASKS = auto()
+    # The head has more processes, and holds no more than these explain (`_fits_new_processes`).
+    NEW_PROCESSES = auto()
+    # The change may have brought other packages than the history had; both sides of pairs had them.
+    OTHER_PACKAGES = auto()
+
+
+def choose(facts: Mapping[Fact, bool]) -> frozenset[Fact]:
+    """Return the facts that hold."""
+    return frozenset(fact for fact, holds in facts.items() if holds)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
     """One metric of one workload; values are in its unit, one per launch.
@@ -27,19 +56,7 @@ class Candidate:
     metric was rounded to, as a logarithm. ``paired`` says how launching the base went.
 
     ``obstacle`` is the reason code why the history may not clear the head: the machine has moved,
-    say, or an earlier screen has found it suspicious; ``is_other_node``: the history is of other
-    nodes than the head; ``does_more``: a count of the workload has grown, so that its history has
-    to exclude a loss beyond the limit; ``has_more_counts``: one has grown in each of the first
-    pairs. Where the change has been accepted already, the base is
-    known to differ, and there are no pairs.
-    ``has_pairs_without`` says that pairs were launched and lack the metric. ``is_inverse``: the
-    values are one over the metric, such as steps per second of a time. ``trimmed``: the mean of its
-    pairs leaves out the outermost ones. ``has_other_tasks``: the sides of a pair are not known to
-    have as many processes and threads. ``fits_new_processes``: the head has more processes than the
-    base, and what it holds more is no more than so many times the base's largest process.
-    ``has_other_packages``: this change may have brought other packages than those of the history,
-    and both sides of each pair had them. ``counts_as`` is what counts as a change of a noisy metric
-    whose values are costs.
+    say, or an earlier screen has found it suspicious.
     """
 
     workload: str
@@ -55,17 +72,7 @@ class Candidate:
     items_per_step: float = 1.0
     item_unit: str = "step"
     obstacle: Code | None = None
-    is_other_node: bool = False
-    does_more: bool = False
-    has_more_counts: bool = False
-    is_accepted: bool = False
-    has_pairs_without: bool = False
-    is_inverse: bool = False
-    trimmed: bool = False
-    has_other_tasks: bool = False
-    fits_new_processes: bool = False
-    has_other_packages: bool = False
-    counts_as: Policy | None = None
+    facts: frozenset[Fact] = frozenset()
 
     @property
     def is_noisy(self) -> bool:
@@ -75,11 +82,12 @@ class Candidate:
     @property
     def may_get_pairs(self) -> bool:
         """Whether another pair of launches could say something of the metric."""
-        return self.limit.gate and not (self.is_accepted or self.has_pairs_without)
+        lacks_pairs = bool(self.paired and self.paired.pairs) and not self.pairs
+        return self.limit.gate and not (Fact.ACCEPTED in self.facts or lacks_pairs)
 
     def cost(self, value: float) -> float:
         """Return the logarithm of a quantity of which less is better."""
-        is_more_better = (self.metric.better is Better.HIGHER) != self.is_inverse
+        is_more_better = (self.metric.better is Better.HIGHER) != (Fact.INVERSE in self.facts)
         return -math.log(value) if is_more_better else math.log(value)
 
     def shown(self, cost: float) -> float:
@@ -93,25 +101,14 @@ class Candidate:
         costs = [statistics.fmean(map(self.cost, session)) for session in sessions]
         return self.shown(statistics.fmean(costs))
 
-    @property
-    def policy_kind(self) -> PolicyKind:
-        """How a noisy metric behaves."""
-        return KIND_OF[self.metric.kind]
-
-    @property
-    def policy(self) -> Policy:
-        """What counts as a change of a noisy metric; of one that `as_costs` has made."""
-        assert self.counts_as is not None
-        return self.counts_as
-
-    def as_costs(self) -> "Candidate":
-        """Return a noisy metric with the costs of its values in the place of these."""
-        return replace(
-            self,
+    def as_costs(self) -> "Costs":
+        """Return the costs of the values of a noisy metric."""
+        return Costs(
+            of=self,
+            policy=policy_under(self.metric, self.limit, self._base()),
             history=self.history.map(self.cost) if self.history else None,
             head=[self.cost(value) for value in self.head],
             pairs=[(self.cost(base), self.cost(head)) for base, head in self.pairs],
-            counts_as=policy_under(self.metric, self.limit, self._base()),
         )
 
     def _base(self) -> float:
@@ -122,6 +119,22 @@ class Candidate:
         return metric_values.centre(
             self.metric.kind, sessions or [[base for base, _ in self.pairs] or self.head]
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Costs:
+    """The values of a noisy metric as costs, and the `policy`: what counts as a change of them."""
+
+    of: Candidate
+    policy: Policy
+    history: History | None
+    head: Sequence[float]
+    pairs: Pairs = ()
+
+    @property
+    def kind(self) -> PolicyKind:
+        """How the metric behaves."""
+        return KIND_OF[self.of.metric.kind]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,19 +165,23 @@ def find_candidates(
     *,
     moved: frozenset[Kind],
     accepted: Collection[str] = (),
-    trimmed: bool = False,
-    has_other_packages: bool = False,
+    facts: frozenset[Fact] = frozenset(),
 ) -> Iterator[Candidate]:
     """Yield what can be judged of one workload; `base` is its history where that compares.
 
     The history clears no metric of a kind in `moved`; `accepted` metrics are judged by it alone.
-    `trimmed` says how pairs are averaged, `has_other_packages` that the change may have brought
-    other packages than the history had. A count that is zero everywhere is no candidate: nothing
-    is compiled here.
+    `facts` are those of the workload. A count that is zero everywhere is no candidate: nothing is
+    compiled here.
     """
     tasks = _find_pairs(head, metrics.TASKS)
     memory = find_limit(limits, metrics.HOST_RSS_PEAK.name) or Limit()
-    fits_new_processes = _fits_new_processes(head, memory)
+    has_other_tasks = not tasks or any(before != after for before, after in tasks)
+    facts |= choose(
+        {
+            Fact.OTHER_TASKS: has_other_tasks,
+            Fact.NEW_PROCESSES: _fits_new_processes(head, memory),
+        }
+    )
     for metric in metric_values.find_recorded(head.sessions):
         sessions = metric_values.list_current_epoch(head, metric)
         limit = find_limit(limits, metric.name)
@@ -196,13 +213,7 @@ def find_candidates(
             items_per_step=head.items_per_step,
             item_unit=head.item_unit,
             obstacle=chosen.obstacle or (Code.MACHINE_MOVED if metric.kind in moved else None),
-            is_other_node=chosen.is_other,
-            is_accepted=is_accepted,
-            has_pairs_without=bool(head.paired and head.paired.pairs) and not pairs,
-            trimmed=trimmed,
-            has_other_tasks=not tasks or any(before != after for before, after in tasks),
-            fits_new_processes=fits_new_processes,
-            has_other_packages=has_other_packages,
+            facts=facts | choose({Fact.OTHER_NODE: chosen.is_other, Fact.ACCEPTED: is_accepted}),
         )
 
 
@@ -217,7 +228,7 @@ def known_beforehand(base: Subject, limits: dict[str, Limit]) -> Iterator[Known]
             workload=base.workload, metric=metric, limit=limit, history=history, head=()
         ).as_costs()
         assert noisy.history is not None
-        yield Known(noisy.policy_kind, noisy.policy, noisy.history)
+        yield Known(noisy.kind, noisy.policy, noisy.history)
 
 
 def _find_pairs(subject: Subject, metric: Metric) -> Pairs:

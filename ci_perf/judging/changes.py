@@ -7,7 +7,7 @@ from dataclasses import replace
 import msgspec
 
 from ci_perf.judging import decide, metric_values, rules, signs
-from ci_perf.judging.candidates import Candidate, Judgement
+from ci_perf.judging.candidates import Candidate, Fact, Judgement, choose
 from ci_perf.judging.metric_values import Sessions
 from ci_perf.judging.policy import EARLY_PAIRS, PAIRS_FOR_RANGES
 from ci_perf.model import metrics
@@ -38,8 +38,13 @@ def note_more_work(candidates: Iterable[Candidate]) -> list[Candidate]:
     return [
         replace(
             each,
-            does_more=each.workload in by_history and not each.is_accepted,
-            has_more_counts=each.workload in by_pairs,
+            facts=each.facts
+            | choose(
+                {
+                    Fact.DOES_MORE: each.workload in by_history and Fact.ACCEPTED not in each.facts,
+                    Fact.COUNTS_MORE: each.workload in by_pairs,
+                }
+            ),
         )
         if each.metric.name in signs.SLOWED and each.workload in growing
         else each
@@ -65,24 +70,14 @@ def judge(
     """
     noisy = [candidate for candidate in candidates if candidate.is_noisy]
     timed = [candidate.as_costs() for candidate in noisy]
-    judged = by_history = decide.decide(timed, suspects=suspects, check=check, sharing=sharing)
+    judged = decide.decide(timed, suspects=suspects, check=check, sharing=sharing)
     if any(map(rules.find_unfitness, noisy)):
-        without_pairs = [replace(each, pairs=(), earlier=(), said=None) for each in timed]
-        by_history = decide.decide(without_pairs)
-    judgements = [
-        *(
-            Judgement(
-                candidate=candidate,
-                change=each.change,
-                is_open=each.is_open,
-                expected_pairs=each.expected_pairs,
-                past=past.change,
-            )
-            for candidate, each, past in zip(noisy, judged, by_history, strict=True)
-        ),
-        *(_judge_ranges(candidate) for candidate in candidates if not candidate.is_noisy),
-    ]
-    return rules.judge(judgements)
+        by_history = decide.decide([replace(each, pairs=()) for each in timed])
+        judged = [
+            replace(each, past=past.change) for each, past in zip(judged, by_history, strict=True)
+        ]
+    by_ranges = [_judge_ranges(candidate) for candidate in candidates if not candidate.is_noisy]
+    return rules.judge([*judged, *by_ranges])
 
 
 def count_suspects(candidates: Sequence[Candidate]) -> int:
@@ -91,7 +86,7 @@ def count_suspects(candidates: Sequence[Candidate]) -> int:
         [
             candidate.as_costs()
             for candidate in candidates
-            if candidate.is_noisy and not candidate.is_accepted
+            if candidate.is_noisy and Fact.ACCEPTED not in candidate.facts
         ]
     )
 

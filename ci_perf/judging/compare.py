@@ -17,7 +17,7 @@ from ci_perf.judging import (
     trends,
     uncompared,
 )
-from ci_perf.judging.candidates import Candidate, Judgement
+from ci_perf.judging.candidates import Candidate, Fact, Judgement
 from ci_perf.judging.expected import find_expected
 from ci_perf.judging.policy import default_limits
 from ci_perf.judging.screen import Known
@@ -215,17 +215,18 @@ def _candidates(
             continue
         of_workload = limits.of(name)
         before = histories.get(name)
+        softs = [each.sessions[-1].soft for each in (before, subject) if each]
+        has_other_packages = (
+            bool(dependencies) and before is not None and comparability.have_other_packages(*softs)
+        )
         every += candidates.find_candidates(
             subject,
             before,
             of_workload,
             moved=canaries.find_silenced_kinds(moved, name, of_workload.get(metrics.CANARY)),
             accepted=accepted.get(name, ()),
-            trimmed=limits.trimmed,
-            has_other_packages=bool(dependencies)
-            and before is not None
-            and comparability.have_other_packages(
-                before.sessions[-1].soft, subject.sessions[-1].soft
+            facts=candidates.choose(
+                {Fact.TRIMMED: limits.trimmed, Fact.OTHER_PACKAGES: has_other_packages}
             ),
         )
     return changes.note_more_work(every)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ci_perf.judging import distributions, variability
-from ci_perf.judging.candidates import Candidate, Judgement
+from ci_perf.judging.candidates import Costs, Fact, Judgement
 from ci_perf.judging.confirm import Confirmation, Outcome, alarm_reach, share_alpha, sign
 from ci_perf.judging.early import find_early
 from ci_perf.judging.metric_values import History, Pairs, Sessions
@@ -49,7 +49,7 @@ class _Known:
 
 
 def decide(
-    metrics: Sequence[Candidate],
+    metrics: Sequence[Costs],
     *,
     suspects: int = 0,
     check: int | None = None,
@@ -65,7 +65,7 @@ def decide(
     screened = _screen_by_kind(metrics)
     shares = {
         gate: _shares(
-            [pair for pair in zip(metrics, screened, strict=True) if pair[0].limit.gate is gate],
+            [pair for pair in zip(metrics, screened, strict=True) if pair[0].of.limit.gate is gate],
             suspects if gate else 0,
             sharing if gate else 0,
             check,
@@ -74,18 +74,18 @@ def decide(
     }
     days = _days(metrics, screened)
     return [
-        _judge(metric, result, shares[metric.limit.gate], days[metric.policy_kind])
+        _judge(metric, result, shares[metric.of.limit.gate], days[metric.kind])
         for metric, result in zip(metrics, screened, strict=True)
     ]
 
 
-def count_suspects(metrics: Sequence[Candidate]) -> int:
+def count_suspects(metrics: Sequence[Costs]) -> int:
     """Count those that gate and that their history does not clear."""
     pairs = zip(metrics, _screen_by_kind(metrics), strict=True)
-    return sum(metric.limit.gate and _is_suspect(metric, screened) for metric, screened in pairs)
+    return sum(metric.of.limit.gate and _is_suspect(metric, screened) for metric, screened in pairs)
 
 
-def _screen_by_kind(metrics: Sequence[Candidate]) -> list[Screened | None]:
+def _screen_by_kind(metrics: Sequence[Costs]) -> list[Screened | None]:
     """Screen all metrics of one kind together: they share what they know of the noise.
 
     Sessions of one node, and sessions that differ by their nodes, have another noise.
@@ -94,12 +94,14 @@ def _screen_by_kind(metrics: Sequence[Candidate]) -> list[Screened | None]:
     kinds: dict[tuple[PolicyKind, bool], dict[int, tuple[History, Sequence[float]]]] = {}
     for i, metric in enumerate(metrics):
         if metric.history is not None and metric.head:
-            of_kind = kinds.setdefault((metric.policy_kind, metric.is_other_node), {})
+            of_kind = kinds.setdefault((metric.kind, Fact.OTHER_NODE in metric.of.facts), {})
             of_kind[i] = metric.history, metric.head
     for items in kinds.values():
         screened = screen(list(items.values()), min(metrics[i].policy for i in items))
         for i, result in zip(items, screened, strict=True):
-            results[i] = _widen_by_rounding(result, metrics[i].tick) if metrics[i].tick else result
+            results[i] = (
+                _widen_by_rounding(result, metrics[i].of.tick) if metrics[i].of.tick else result
+            )
     return results
 
 
@@ -112,7 +114,7 @@ def _widen_by_rounding(screened: Screened, tick: float) -> Screened:
 
 
 def _shares(
-    screened_metrics: Sequence[tuple[Candidate, Screened | None]],
+    screened_metrics: Sequence[tuple[Costs, Screened | None]],
     suspects: int,
     sharing: int,
     check: int | None,
@@ -132,47 +134,45 @@ def _shares(
     )
 
 
-def _days(
-    metrics: Sequence[Candidate], screened: Sequence[Screened | None]
-) -> dict[PolicyKind, Day]:
+def _days(metrics: Sequence[Costs], screened: Sequence[Screened | None]) -> dict[PolicyKind, Day]:
     """Return what the pairs of all metrics of a kind say of today."""
     suspects: dict[PolicyKind, list[tuple[float, list[float]]]] = {kind: [] for kind in PolicyKind}
     for metric, result in zip(metrics, screened, strict=True):
         if result is not None and metric.pairs:
             differences = [head - base for base, head in metric.pairs]
-            suspects[metric.policy_kind].append((2 * result.prior_variance, differences))
+            suspects[metric.kind].append((2 * result.prior_variance, differences))
     return {kind: variability.day(of_kind) for kind, of_kind in suspects.items()}
 
 
-def _is_suspect(metric: Candidate, screened: Screened | None) -> bool:
+def _is_suspect(metric: Costs, screened: Screened | None) -> bool:
     """Whether no history clears the metric; without a screen it is a suspect, too.
 
     No history clears what an earlier run of the same commits had to confirm.
     """
-    is_uncleared = metric.obstacle is not None or metric.said is not None
+    is_uncleared = metric.of.obstacle is not None or metric.of.said is not None
     return screened is None or is_uncleared or not _clears(screened, metric)
 
 
-def _clears(screened: Screened, metric: Candidate) -> bool:
+def _clears(screened: Screened, metric: Costs) -> bool:
     """Whether the history says "unchanged", and excludes a loss of half the limit by more work."""
-    may_be_loss = metric.does_more and metric.policy.is_beyond_half(screened.high)
+    may_be_loss = Fact.DOES_MORE in metric.of.facts and metric.policy.is_beyond_half(screened.high)
     return screened.clears(metric.policy) and not may_be_loss
 
 
-def _judge(metric: Candidate, screened: Screened | None, shares: _Shares, day: Day) -> Judgement:
+def _judge(metric: Costs, screened: Screened | None, shares: _Shares, day: Day) -> Judgement:
     if metric.pairs and _is_suspect(metric, screened):
         return _confirm_by_pairs(metric, _Known(screened, shares.confirm, day))
     if screened is not None:
         return _judge_by_history(metric, screened, shares.predict)
     return Judgement(
-        candidate=metric,
+        candidate=metric.of,
         change=None,
-        is_open=metric.may_get_pairs,
+        is_open=metric.of.may_get_pairs,
         expected_pairs=float(PAIRS_WITHOUT_HISTORY),
     )
 
 
-def _judge_by_history(metric: Candidate, screened: Screened, alpha: float) -> Judgement:
+def _judge_by_history(metric: Costs, screened: Screened, alpha: float) -> Judgement:
     """Say what the committed sessions allow: no change, a prediction, or nothing."""
     assert metric.history is not None
     verdict, code = _predict_by_history(metric, screened, alpha)
@@ -188,7 +188,7 @@ def _judge_by_history(metric: Candidate, screened: Screened, alpha: float) -> Ju
         detectable=smallest_detectable(screened, metric.policy, alpha),
         drift=screened.difference,
     )
-    is_open = metric.may_get_pairs and _is_suspect(metric, screened)
+    is_open = metric.of.may_get_pairs and _is_suspect(metric, screened)
     # An estimate takes as long as the rest of a judgement.
     calm = (
         estimate_pairs(metric.policy, 2 * screened.prior_variance, screened.prior_df)
@@ -196,7 +196,7 @@ def _judge_by_history(metric: Candidate, screened: Screened, alpha: float) -> Ju
         else 0.0
     )
     return Judgement(
-        candidate=metric,
+        candidate=metric.of,
         change=change,
         is_open=is_open,
         expected_pairs=max(calm, LOOKS[0]) if code is Code.HISTORY_ALONE else calm,
@@ -204,7 +204,7 @@ def _judge_by_history(metric: Candidate, screened: Screened, alpha: float) -> Ju
 
 
 def _make_change(
-    metric: Candidate,
+    metric: Costs,
     verdict: Verdict,
     code: Code,
     *,
@@ -227,37 +227,35 @@ def _make_change(
     low, high = interval
     is_bounded = math.isfinite(low) and math.isfinite(high)
     return Change(
-        workload=metric.workload,
-        metric=metric.metric.name,
-        base=metric.shown(level),
-        head=metric.shown(level + estimate),
+        workload=metric.of.workload,
+        metric=metric.of.metric.name,
+        base=metric.of.shown(level),
+        head=metric.of.shown(level + estimate),
         base_processes=sum(map(len, base)),
         head_processes=len(head),
         base_sessions=0 if pairs else len(base),
-        items_per_step=metric.items_per_step,
-        item_unit=metric.item_unit,
+        items_per_step=metric.of.items_per_step,
+        item_unit=metric.of.item_unit,
         ratio=exponential(estimate),
         interval=Interval(low=exponential(low), high=exponential(high)) if is_bounded else None,
         limit=math.expm1(metric.policy.limit),
         smallest_detectable=exponential(detectable) - 1 if math.isfinite(detectable) else None,
-        gate=metric.limit.gate,
-        require=metric.limit.require,
+        gate=metric.of.limit.gate,
+        require=metric.of.limit.require,
         verdict=verdict,
         code=code,
         pairs=pairs,
-        earlier_pairs=min(pairs, sum(metric.earlier)),
+        earlier_pairs=min(pairs, sum(metric.of.earlier)),
         drift=None if drift is None else exponential(drift),
-        tick=float(f"{math.expm1(metric.tick):.6g}") or None,
+        tick=float(f"{math.expm1(metric.of.tick):.6g}") or None,
         remedy=remedy,
     )
 
 
-def _predict_by_history(
-    metric: Candidate, screened: Screened, alpha: float
-) -> tuple[Verdict, Code]:
+def _predict_by_history(metric: Costs, screened: Screened, alpha: float) -> tuple[Verdict, Code]:
     """Return what the history says; of a gain that is likely, nobody has to be told."""
-    if metric.obstacle is not None:
-        return Verdict.INCONCLUSIVE, metric.obstacle
+    if metric.of.obstacle is not None:
+        return Verdict.INCONCLUSIVE, metric.of.obstacle
     match predict(screened, metric.policy, alpha):
         case "unchanged" if not _clears(screened, metric):  # it does more work
             return Verdict.INCONCLUSIVE, Code.SPREAD
@@ -272,17 +270,17 @@ def _predict_by_history(
             return _judge_unproven(metric, screened.low), code
 
 
-def _judge_unproven(metric: Candidate, low: float) -> Verdict:
+def _judge_unproven(metric: Costs, low: float) -> Verdict:
     """Return what is said without a proof: a loss as sure as "unchanged" has to be is likely."""
     is_likely = math.isfinite(low) and metric.policy.is_beyond_half(low)
     return Verdict.LIKELY_SLOWER if is_likely else Verdict.INCONCLUSIVE
 
 
-def _confirm_by_pairs(metric: Candidate, known: _Known) -> Judgement:
+def _confirm_by_pairs(metric: Costs, known: _Known) -> Judgement:
     """Let the pairs decide, in their order; those after the decision are left alone."""
     confirmation, screened = _confirmation(metric, known), known.screened
-    if metric.said is Verdict.UNCHANGED:
-        _read(confirmation, metric.pairs[: sum(metric.earlier)])
+    if metric.of.said is Verdict.UNCHANGED:
+        _read(confirmation, metric.pairs[: sum(metric.of.earlier)])
         outcome: Outcome | None = confirmation.settled()
     else:
         outcome = _read(confirmation, metric.pairs)
@@ -312,9 +310,9 @@ def _confirm_by_pairs(metric: Candidate, known: _Known) -> Judgement:
     # If the change is the one that was seen so far.
     last = remedy.pairs if remedy and remedy.pairs else confirmation.looks.last
     return Judgement(
-        candidate=metric,
+        candidate=metric.of,
         change=change,
-        is_open=is_open and metric.may_get_pairs,
+        is_open=is_open and metric.of.may_get_pairs,
         expected_pairs=float(last - outcome.pairs),
     )
 
@@ -360,7 +358,7 @@ def _find_remedy(confirmation: Confirmation, outcome: Outcome) -> Remedy | None:
     )
 
 
-def _confirmation(metric: Candidate, known: _Known) -> Confirmation:
+def _confirmation(metric: Costs, known: _Known) -> Confirmation:
     screened, history = known.screened, metric.history
     epochs = (history.current, *history.earlier) if history else ()
     sessions = list(itertools.chain(*epochs))
@@ -371,19 +369,19 @@ def _confirmation(metric: Candidate, known: _Known) -> Confirmation:
         prior_df=screened.prior_df if screened else 0.0,
         suspected=sign(screened.difference) if screened else 0,
         usual_variance=variability.usual_variance([*sessions, metric.head]) if screened else 0.0,
-        tick=metric.tick,
-        trimmed=metric.trimmed,
-        earlier=metric.earlier,
+        tick=metric.of.tick,
+        trimmed=Fact.TRIMMED in metric.of.facts,
+        earlier=metric.of.earlier,
         day=known.day,
         one_mode=variability.exclude_two_modes(sessions, smallest_gap=metric.policy.half_limit),
         early=find_early(
             metric.policy,
-            sessions=() if metric.obstacle else sessions,
+            sessions=() if metric.of.obstacle else sessions,
             head=metric.head,
-            has_more_counts=metric.has_more_counts,
-            tick=metric.tick,
+            has_more_counts=Fact.COUNTS_MORE in metric.of.facts,
+            tick=metric.of.tick,
         )
-        if metric.policy_kind in _OBVIOUS_KINDS
+        if metric.kind in _OBVIOUS_KINDS
         else None,
     )
 
@@ -397,15 +395,15 @@ def _read(confirmation: Confirmation, pairs: Pairs) -> Outcome | None:
     return None
 
 
-def _is_by_ticks(metric: Candidate, known: _Known) -> bool:
+def _is_by_ticks(metric: Costs, known: _Known) -> bool:
     """Whether the same numbers, were they exact, would have decided."""
-    if not metric.tick:
+    if not metric.of.tick:
         return False
-    exact = _confirmation(replace(metric, tick=0.0), known)
+    exact = _confirmation(replace(metric, of=replace(metric.of, tick=0.0)), known)
     return _read(exact, metric.pairs) is not None and exact.finish().call != "inconclusive"
 
 
-def _code(metric: Candidate, outcome: Outcome, known: _Known, seen: Confirmation) -> Code:
+def _code(metric: Costs, outcome: Outcome, known: _Known, seen: Confirmation) -> Code:
     """Return the reason code of a confirmation.
 
     A suspect that the pairs clear may not have moved at all: its history was too short.
@@ -427,19 +425,19 @@ def _code(metric: Candidate, outcome: Outcome, known: _Known, seen: Confirmation
     return Code.WITHIN_LIMIT if policy.is_beyond_half(largest) else Code.BASELINE_MOVED
 
 
-def _is_worse_by_history(metric: Candidate, known: _Known, seen: Confirmation) -> bool:
+def _is_worse_by_history(metric: Costs, known: _Known, seen: Confirmation) -> bool:
     """Whether the head lies beyond the limit from its history, by less than the pairs would show.
 
     A history that the machine has left says nothing.
     """
-    if metric.obstacle is not None or known.screened is None:
+    if metric.of.obstacle is not None or known.screened is None:
         return False
     difference = known.screened.difference
     is_far = difference > 0 and not metric.policy.is_below_limit(difference)
     return is_far and difference < seen.smallest_detectable(max(1, seen.pairs))
 
 
-def _explain_undecided(metric: Candidate) -> Code:
+def _explain_undecided(metric: Costs) -> Code:
     """Return why nothing was decided: launches of a session have two modes, or are spread.
 
     It changes no verdict, and names the cause that no launch more would remove.

@@ -12,7 +12,7 @@ import msgspec
 
 from ci_perf.errors import ExitCode
 from ci_perf.judging import signs
-from ci_perf.judging.candidates import Candidate, Judgement
+from ci_perf.judging.candidates import Candidate, Fact, Judgement
 from ci_perf.judging.policy import KIND_OF, LOOKS, PAIRS_FOR_RANGES, PREDICTING_SESSIONS
 from ci_perf.model import metrics
 from ci_perf.model.comparison import (
@@ -115,7 +115,7 @@ def _is_accepted(of: Judgement, row: Change) -> bool:
     """
     candidate = of.candidate
     is_open = row.verdict is Verdict.INCONCLUSIVE and row.code is not Code.HISTORY_ALONE
-    if not (candidate.is_accepted and candidate.is_noisy and is_open):
+    if not (Fact.ACCEPTED in candidate.facts and candidate.is_noisy and is_open):
         return False
     low, high = (row.interval.low, row.interval.high) if row.interval else (1.0, 1.0)
     is_moved = max(low, 1 / high) - 1 > row.limit / 2
@@ -130,7 +130,7 @@ def find_unfitness(candidate: Candidate) -> Code | None:
     """
     if not candidate.pairs:
         return None
-    if candidate.has_other_packages:
+    if Fact.OTHER_PACKAGES in candidate.facts:
         return Code.OTHER_PACKAGES
     if candidate.metric.kind is not Kind.HOST_MEMORY or len(candidate.head) < _FEWEST_ALONE:
         return None
@@ -163,7 +163,8 @@ def _show_history(of: Judgement, _row: Change) -> Mapping[str, object]:
 def _has_moved_with_packages(of: Judgement, row: Change) -> bool:
     is_moved = row.verdict is Verdict.UNCHANGED and signs.has_drifted(row)
     is_calm = is_moved or row.code is Code.BASELINE_MOVED
-    return is_calm and of.candidate.has_other_packages and _has_unfit_pairs(of, row)
+    is_explained = Fact.OTHER_PACKAGES in of.candidate.facts
+    return is_calm and is_explained and _has_unfit_pairs(of, row)
 
 
 def _is_proven_before(of: Judgement, row: Change) -> bool:
@@ -175,7 +176,8 @@ def _is_proven_before(of: Judgement, row: Change) -> bool:
 
 def _has_new_processes(of: Judgement, row: Change) -> bool:
     """Whether new processes explain all of the growth of memory: they share the work."""
-    is_of_tree = of.candidate.fits_new_processes and of.candidate.metric == metrics.HOST_RSS_PEAK
+    is_memory = of.candidate.metric == metrics.HOST_RSS_PEAK
+    is_of_tree = is_memory and Fact.NEW_PROCESSES in of.candidate.facts
     return is_of_tree and row.code in _BY_PAIRS and row.verdict in _LOSSES | signs.UNPROVEN
 
 
@@ -261,7 +263,8 @@ def _is_silenced(clocks: Clocks, row: Change) -> bool:
     """Whether CPU time fails no step: the wall contradicts it, or more processes share the work."""
     interval = clocks.wall.row.interval
     excludes_loss = interval is not None and interval.high - 1 < clocks.wall.row.limit
-    is_silent = excludes_loss or clocks.cpu.candidate.has_other_tasks or _is_decided(clocks, row)
+    has_other_tasks = Fact.OTHER_TASKS in clocks.cpu.candidate.facts
+    is_silent = excludes_loss or has_other_tasks or _is_decided(clocks, row)
     return is_silent and row.verdict is not Verdict.UNCHANGED
 
 

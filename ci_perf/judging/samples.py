@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from ci_perf.judging import changes, compare, rules, uncompared, variability
-from ci_perf.judging.candidates import Candidate
+from ci_perf.judging.candidates import Candidate, Fact, choose
 from ci_perf.judging.metric_values import History
 from ci_perf.judging.policy import PolicyKind, default_limits, policy_of
 from ci_perf.model import metrics
@@ -77,6 +77,7 @@ def _candidate(sampled: Sampled, limit: float | None) -> Candidate:
     is_exact = sampled.metric.kind == "exact"
     # The pairs of what is exact decide alone: both sides met the same machine.
     sessions = () if is_exact and sampled.pairs else sampled.history
+    is_inverse = sampled.metric.direction == "higher" and metric.better is Better.LOWER
     return Candidate(
         workload=sampled.workload,
         metric=metric,
@@ -85,7 +86,7 @@ def _candidate(sampled: Sampled, limit: float | None) -> Candidate:
         head=_values(sampled.head),
         pairs=[(_value(base), _value(head)) for base, head in sampled.pairs],
         tick=0.0 if is_exact else _tick(sampled),
-        is_inverse=sampled.metric.direction == "higher" and metric.better is Better.LOWER,
+        facts=choose({Fact.INVERSE: is_inverse}),
     )
 
 

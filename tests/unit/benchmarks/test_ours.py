@@ -8,7 +8,7 @@ import pytest
 from benchmarks.verdicts import ours, regimes
 from benchmarks.verdicts.observed import INCONCLUSIVE, SILENT, SLOWER
 from ci_perf.judging import decide
-from ci_perf.judging.candidates import Candidate
+from ci_perf.judging.candidates import Candidate, Costs
 from ci_perf.judging.metric_values import History
 from ci_perf.judging.policy import LOOKS, PolicyKind, policy_of
 from ci_perf.model.metrics import STEP_TIME
@@ -68,14 +68,18 @@ def test_what_the_benchmark_says_the_product_says_of_the_same_launches(regime):
 
     decisions = decide.decide(
         [
-            Candidate(
-                workload="w",
-                metric=STEP_TIME,
-                limit=Limit(relative=math.expm1(TIME.limit)),
+            Costs(
+                of=Candidate(
+                    workload="w",
+                    metric=STEP_TIME,
+                    limit=Limit(relative=math.expm1(TIME.limit)),
+                    history=None,
+                    head=(),
+                ),
+                policy=TIME,
                 history=History(current=one.sessions),
                 head=one.head,
                 pairs=one.turns[: one.pairs],
-                counts_as=TIME,
             )
             for one in workloads
         ]

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from ci_perf.judging import changes
 from ci_perf.judging import samples as judge
-from ci_perf.judging.candidates import Candidate
+from ci_perf.judging.candidates import Candidate, Fact, choose
 from ci_perf.judging.metric_values import History
 from ci_perf.judging.policy import CALM_LOOKS, MOST_PAIRS
 from ci_perf.model.comparison import Verdict
@@ -341,10 +341,8 @@ def candidates(draw, name):
         else None,
         tick=draw(st.sampled_from([0.0, 0.01])),
         obstacle=draw(st.sampled_from(["", "", "machine_moved"])),
-        does_more=draw(st.booleans()),
-        is_accepted=is_accepted,
-        trimmed=draw(st.booleans()),
-        has_other_packages=draw(st.booleans()),
+        facts=choose({Fact.ACCEPTED: is_accepted})
+        | draw(st.frozensets(st.sampled_from([Fact.DOES_MORE, Fact.TRIMMED, Fact.OTHER_PACKAGES]))),
     )
 
 

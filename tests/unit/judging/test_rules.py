@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ci_perf.judging import rules
-from ci_perf.judging.candidates import Candidate, Judgement
+from ci_perf.judging.candidates import Candidate, Fact, Judgement
 from ci_perf.model.comparison import Code, Verdict
 from ci_perf.model.metrics import STEP_TIME
 from ci_perf.model.suite import Limit
@@ -95,7 +95,7 @@ def test_other_packages_explain_what_pairs_clear_and_the_history_shows(verdict, 
         history=None,
         head=(),
         pairs=[(1.0, 1.0)] * 9,
-        has_other_packages=True,
+        facts=frozenset({Fact.OTHER_PACKAGES}),
     )
     (judged,) = rules.judge(
         [
