@@ -125,7 +125,7 @@ class Confirmation:
     known, and `one_mode` says that the history excludes two, a single pair may say "unchanged".
 
     `early` is what the early look asks of each pair; `None` where there is none. Nor is there one
-    with earlier runs.
+    with earlier runs. `is_by_tick`: a look has decided nothing, and would have with exact numbers.
     """
 
     policy: Policy
@@ -141,6 +141,7 @@ class Confirmation:
     one_mode: bool = False
     early: Early | None = None
     looks: Looks = field(init=False)
+    is_by_tick: bool = field(default=False, init=False)
     _bases: list[float] = field(default_factory=list, init=False)
     _differences: list[float] = field(default_factory=list, init=False)
     _centre_of_all: Centre | None = field(default=None, init=False)
@@ -168,6 +169,10 @@ class Confirmation:
         self._differences.append(difference)
         self._centre_of_all = None
         self._outcome = self._look()
+        if self.tick and (self._outcome is None or self._outcome.call == "inconclusive"):
+            tick, self.tick = self.tick, 0.0
+            exact, self.tick = self._look(), tick
+            self.is_by_tick |= exact is not None and exact.call != "inconclusive"
         return self._outcome
 
     def settled(self) -> Outcome:
@@ -282,7 +287,7 @@ class Confirmation:
     def _look(self) -> Outcome | None:
         pairs = len(self._differences)
         if pairs == EARLY_PAIRS and self.early and not self.earlier:
-            interval = self.early.find_interval(self._bases, self._differences)
+            interval = self.early.find_interval(self._bases, self._differences, self.tick)
             if interval and (alarm := self._alarm(*interval)):
                 return alarm
         if pairs in self.looks.alarm and (alarm := self._alarm(*self._alarm_interval(pairs))):

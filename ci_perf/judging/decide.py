@@ -379,7 +379,6 @@ def _confirmation(metric: Costs, known: _Known) -> Confirmation:
             sessions=() if metric.of.obstacle else sessions,
             head=metric.head,
             has_more_counts=Fact.COUNTS_MORE in metric.of.facts,
-            tick=metric.of.tick,
         )
         if metric.kind in _OBVIOUS_KINDS
         else None,
@@ -395,14 +394,6 @@ def _read(confirmation: Confirmation, pairs: Pairs) -> Outcome | None:
     return None
 
 
-def _is_by_ticks(metric: Costs, known: _Known) -> bool:
-    """Whether the same numbers, were they exact, would have decided."""
-    if not metric.of.tick:
-        return False
-    exact = _confirmation(replace(metric, of=replace(metric.of, tick=0.0)), known)
-    return _read(exact, metric.pairs) is not None and exact.finish().call != "inconclusive"
-
-
 def _code(metric: Costs, outcome: Outcome, known: _Known, seen: Confirmation) -> Code:
     """Return the reason code of a confirmation.
 
@@ -410,7 +401,7 @@ def _code(metric: Costs, outcome: Outcome, known: _Known, seen: Confirmation) ->
     """
     if outcome.call == "inconclusive":
         is_spread_known = math.isfinite(outcome.low) and math.isfinite(outcome.high)
-        if is_spread_known and _is_by_ticks(metric, known):
+        if is_spread_known and seen.is_by_tick:
             return Code.ROUNDED
         if _is_worse_by_history(metric, known, seen):
             return Code.WORSE_BY_HISTORY

@@ -25,8 +25,7 @@ class Early:
     """What a loss has to exceed in each of the first pairs; all values are logarithms.
 
     ``size`` is the smallest such loss, ``gap`` the largest difference between two launches of one
-    session of the history, or what the numbers were rounded to. ``head`` are launches of the head
-    before its pairs.
+    session of the history. ``head`` are launches of the head before its pairs.
     """
 
     size: float
@@ -34,11 +33,14 @@ class Early:
     head: Sequence[float] = ()
 
     def find_interval(
-        self, bases: Sequence[float], differences: Sequence[float]
+        self, bases: Sequence[float], differences: Sequence[float], tick: float = 0.0
     ) -> tuple[float, float] | None:
-        """Return the interval of an obvious loss; `None` where a pair does not show it."""
+        """Return the interval of an obvious loss; `None` where a pair does not show it.
+
+        `tick` is what the numbers were rounded to.
+        """
         heads = [*self.head, *map(sum, zip(bases, differences, strict=True))]
-        gap = max(self.gap, *(max(side) - min(side) for side in (bases, heads)))
+        gap = max(self.gap, tick, *(max(side) - min(side) for side in (bases, heads)))
         least = min(differences)
         if least + FLOAT_ERROR < max(self.size, OBVIOUS_GAPS * gap):
             return None
@@ -46,12 +48,7 @@ class Early:
 
 
 def find_early(
-    policy: Policy,
-    *,
-    sessions: Sessions,
-    head: Sequence[float],
-    has_more_counts: bool,
-    tick: float = 0.0,
+    policy: Policy, *, sessions: Sessions, head: Sequence[float], has_more_counts: bool
 ) -> Early:
     """Return what the early look asks of a metric with these launches in its history.
 
@@ -62,4 +59,4 @@ def find_early(
     if has_more_counts and sum(map(len, sessions)) >= FEWEST_KNOWN_LAUNCHES:
         size = math.log1p(max(OBVIOUS_LIMITS * math.expm1(policy.limit), OBVIOUS_WITH_COUNTS))
     gaps = (max(session) - min(session) for session in sessions if session)
-    return Early(size=size, gap=max([tick, *gaps]), head=head)
+    return Early(size=size, gap=max(gaps, default=0.0), head=head)

@@ -29,8 +29,8 @@ QUIET = [[0.0, 0.001, -0.001]] * 5
 
 def looked(*percent, history=QUIET, counts=False, head=(), bases=(), earlier=(), tick=0.0):
     """Take pairs that are slower by so many percent; return what is said after the last."""
-    early = find_early(TIME, sessions=history, head=head, has_more_counts=counts, tick=tick)
-    confirmation = a_confirmation(early=early, earlier=earlier)
+    early = find_early(TIME, sessions=history, head=head, has_more_counts=counts)
+    confirmation = a_confirmation(early=early, earlier=earlier, tick=tick)
     alarm = None
     for position, slower in enumerate(percent):
         base = bases[position] if bases else 0.0
