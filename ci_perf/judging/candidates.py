@@ -4,8 +4,9 @@ import itertools
 import math
 import statistics
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum, auto
+
+import msgspec
 
 from ci_perf.judging import metric_values, nodes, variability
 from ci_perf.judging.metric_values import History, Pairs, Sessions
@@ -46,8 +47,7 @@ def choose(facts: Mapping[Fact, bool]) -> frozenset[Fact]:
     return frozenset(fact for fact, holds in facts.items() if holds)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
+class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     """One metric of one workload; values are in its unit, one per launch.
 
     ``history`` is ``None`` where none compares. ``head`` are the head's own launches, ``pairs``
@@ -121,8 +121,7 @@ class Candidate:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Costs:
+class Costs(msgspec.Struct, frozen=True, kw_only=True):
     """The values of a noisy metric as costs, and the `policy`: what counts as a change of them."""
 
     of: Candidate
@@ -137,8 +136,7 @@ class Costs:
         return KIND_OF[self.of.metric.kind]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Judgement:
+class Judgement(msgspec.Struct, frozen=True, kw_only=True):
     """What is said of a candidate; no change while there is nothing to compare with.
 
     ``is_open``: one more pair may still decide; so many are expected to. ``past`` is what the

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 
 import msgspec
 
@@ -36,7 +35,7 @@ def note_more_work(candidates: Iterable[Candidate]) -> list[Candidate]:
     }
     growing = by_history | by_pairs
     return [
-        replace(
+        msgspec.structs.replace(
             each,
             facts=each.facts
             | choose(
@@ -72,9 +71,10 @@ def judge(
     timed = [candidate.as_costs() for candidate in noisy]
     judged = decide.decide(timed, suspects=suspects, check=check, sharing=sharing)
     if any(map(rules.find_unfitness, noisy)):
-        by_history = decide.decide([replace(each, pairs=()) for each in timed])
+        by_history = decide.decide([msgspec.structs.replace(each, pairs=()) for each in timed])
         judged = [
-            replace(each, past=past.change) for each, past in zip(judged, by_history, strict=True)
+            msgspec.structs.replace(each, past=past.change)
+            for each, past in zip(judged, by_history, strict=True)
         ]
     by_ranges = [_judge_ranges(candidate) for candidate in candidates if not candidate.is_noisy]
     return rules.judge([*judged, *by_ranges])

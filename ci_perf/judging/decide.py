@@ -8,7 +8,9 @@ import itertools
 import math
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+import msgspec
 
 from ci_perf.judging import distributions, variability
 from ci_perf.judging.candidates import Costs, Fact, Judgement
@@ -110,7 +112,7 @@ def _widen_by_rounding(screened: Screened, tick: float) -> Screened:
     error = math.hypot(screened.error, tick / math.sqrt(6))
     reach = (screened.high - screened.difference) * (error / screened.error)
     low, high = screened.difference - reach, screened.difference + reach
-    return replace(screened, low=low, high=high, error=error)
+    return msgspec.structs.replace(screened, low=low, high=high, error=error)
 
 
 def _shares(

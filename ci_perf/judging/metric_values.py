@@ -7,8 +7,9 @@ It still says how much sessions and launches differ.
 import math
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol, TypeVar
+
+import msgspec
 
 from ci_perf.judging.policy import KIND_OF
 from ci_perf.model import metrics
@@ -24,8 +25,7 @@ Pairs = Sequence[tuple[float, float]]
 EXACT = frozenset({Kind.COUNT, Kind.DEVICE_MEMORY})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class History:
+class History(msgspec.Struct, frozen=True, kw_only=True):
     """Values of one metric per session: those of the current epoch, then those of each before.
 
     The head is compared with the current epoch alone. How much sessions and launches differ is

@@ -6,7 +6,8 @@ Those of others hold it, and with few nodes nobody knows how large it is.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from ci_perf.judging.metric_values import current_sessions
 from ci_perf.model.comparison import Code
@@ -19,8 +20,7 @@ FEWEST_NODES = 3
 BY_MACHINE = frozenset({Kind.TIME, Kind.TAIL, Kind.ONE_OFF, Kind.COMPILE, Kind.SHARE, Kind.ENERGY})
 
 
-@dataclass(frozen=True, slots=True)
-class OfNode:
+class OfNode(msgspec.Struct, frozen=True):
     """The sessions that a head may be compared with.
 
     ``is_other`` says that they are of other nodes than the head's; ``obstacle`` is the reason code

@@ -5,7 +5,7 @@ then says something else where its condition holds; it reads what the rules befo
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
 import msgspec
@@ -311,7 +311,7 @@ def _hold(rules: Iterable[Rule[F, Change]], facts: F, judged: Judgement) -> Judg
     row, is_closed = _apply(rules, facts, judged.row)
     if row is judged.change and not is_closed:
         return judged
-    return replace(judged, change=row, is_open=judged.is_open and not is_closed)
+    return msgspec.structs.replace(judged, change=row, is_open=judged.is_open and not is_closed)
 
 
 # --- rows of a workload whose machine is doubted

@@ -13,8 +13,10 @@ import itertools
 import math
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 from ci_perf.judging import distributions, variability
 from ci_perf.judging.confirm import POWER_TAIL
@@ -42,8 +44,7 @@ _WARM_UPS = 1
 _NEGLIGIBLE = 0.01
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Screened:
+class Screened(msgspec.Struct, frozen=True, kw_only=True):
     """One workload after the screen; logarithms, above zero the head's number is larger.
 
     `low` to `high` is the difference with its error, at the certainty that a pass needs. The
@@ -71,8 +72,7 @@ class Screened:
         return not is_blind and policy.clears(self.low, self.high)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Workload:
+class _Workload(msgspec.Struct, frozen=True, kw_only=True):
     """The figures of one workload that the suite shares.
 
     `share` is the part of a launch's variance that the mean of a session keeps: 1 / launches; on
@@ -103,7 +103,7 @@ def foresee(histories: Sequence[History], policy: Policy, launches: int) -> list
     """Screen workloads as if so many launches of each head were just like their history."""
     return _together(
         [
-            replace(
+            msgspec.structs.replace(
                 _workload(history, [statistics.fmean(_means(history.current))]),
                 difference=0.0,
                 head_share=1 / launches,

@@ -9,14 +9,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+import msgspec
+
 from ci_perf.judging import distributions
 from ci_perf.judging.policy import DAY_PRIOR_DF, LARGEST_DAY, SMALLEST_VARIANCE
 
 # --- variances that the workloads of a suite share
 
 
-@dataclass(frozen=True, slots=True)
-class Variance:
+class Variance(msgspec.Struct, frozen=True):
     """A variance, and the degrees of freedom it is worth; none means that nothing is known."""
 
     value: float
