@@ -28,8 +28,7 @@ _STEP = ("items_per_step", "item_unit", "statistic")
 
 def obstacles(base: Subject, head: Subject, tiers: Tiers) -> str:
     """Say which facts of two sides differ that must not; empty when nothing is in the way."""
-    machine = with_memory_of(base.machine, head.machine)
-    if hard := _different(_facts(base.machine), _facts(machine)):
+    if hard := _different_facts(base.machine, with_memory_of(base.machine, head.machine)):
         return f"another machine: {_spell(hard)}"
     soft = _different_software(base, head)
     if promoted := [difference for difference in soft if difference.field in tiers.hard]:
@@ -77,9 +76,9 @@ def soft_differences(pairs: Iterable[tuple[Subject, Subject]]) -> tuple[Differen
 
 def _different_software(base: Subject, head: Subject) -> list[Difference]:
     """Compare the software of two sides; older records do not know the packages."""
-    sides = [_facts(side.sessions[-1].soft) for side in (base, head)]
-    known = all(side["packages"] for side in sides)
-    return [d for d in _different(*sides) if known or d.field != "packages"]
+    before, after = base.sessions[-1].soft, head.sessions[-1].soft
+    is_known = bool(before.packages and after.packages)
+    return [d for d in _different_facts(before, after) if is_known or d.field != "packages"]
 
 
 # What a tool that installs packages can change, or another image brings.
@@ -88,16 +87,15 @@ INSTALLED = frozenset({"cuda", "cudnn", "image", "packages", "python", "torch", 
 
 def have_other_packages(base: Software, head: Software) -> bool:
     """Whether the packages of two sessions are not, or not surely, the same."""
-    sides = _facts(base), _facts(head)
     return not (base.packages and head.packages) or any(
-        difference.field in INSTALLED for difference in _different(*sides)
+        difference.field in INSTALLED for difference in _different_facts(base, head)
     )
 
 
-def _facts(struct: msgspec.Struct) -> dict[str, object]:
-    """Return the fields by name, the kind of machine (its tag) among them."""
-    facts: dict[str, object] = msgspec.to_builtins(struct)
-    return facts
+def _different_facts(base: msgspec.Struct, head: msgspec.Struct) -> list[Difference]:
+    """Compare two structs by their fields, the kind of machine (its tag) among them."""
+    is_same = base == head  # and mostly is, so that nothing has to be taken apart
+    return [] if is_same else _different(msgspec.to_builtins(base), msgspec.to_builtins(head))
 
 
 def _different(base: Mapping[str, object], head: Mapping[str, object]) -> list[Difference]:
