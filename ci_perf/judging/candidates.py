@@ -171,25 +171,25 @@ def find_candidates(
     `facts` are those of the workload. A count that is zero everywhere is no candidate: nothing is
     compiled here.
     """
-    tasks = _find_pairs(head, metrics.TASKS)
+    every_pair = _list_pairs(head)
+    tasks = _with(metrics.TASKS, every_pair)
     memory = find_limit(limits, metrics.HOST_RSS_PEAK.name) or Limit()
     has_other_tasks = not tasks or any(before != after for before, after in tasks)
     facts |= choose(
         {
             Fact.OTHER_TASKS: has_other_tasks,
-            Fact.NEW_PROCESSES: _fits_new_processes(head, memory),
+            Fact.NEW_PROCESSES: _fits_new_processes(every_pair, memory),
         }
     )
     for metric in metric_values.find_recorded(head.sessions):
-        sessions = metric_values.list_current_epoch(head, metric)
         limit = find_limit(limits, metric.name)
-        if limit is None or not sessions:
+        if limit is None or not (sessions := metric_values.list_current_epoch(head, metric)):
             continue
         chosen = nodes.sessions_for(base.sessions if base else (), head.sessions[-1].node, metric)
         history = metric_values.history_of(chosen.sessions, metric)
         known = history if history.current else None
         is_accepted = metric.name in accepted and known is not None
-        pairs = [] if is_accepted else _find_pairs(head, metric)
+        pairs = [] if is_accepted else _with(metric, every_pair)
         values = list(itertools.chain(*sessions))
         everything = [*values, *itertools.chain(*(known.current if known else ()), *pairs)]
         if metric.kind is Kind.COUNT and not any(everything):
@@ -229,12 +229,7 @@ def known_beforehand(base: Subject, limits: dict[str, Limit]) -> Iterator[Known]
         yield Known(noisy.kind, noisy.policy, noisy.history)
 
 
-def _find_pairs(subject: Subject, metric: Metric) -> Pairs:
-    """Return what both sides of a pair have, those of earlier runs first."""
-    return _with(metric, _list_pairs(subject))
-
-
-def _fits_new_processes(subject: Subject, limit: Limit) -> bool:
+def _fits_new_processes(pairs: Iterable[tuple[Numbers, Numbers]], limit: Limit) -> bool:
     """Whether new processes explain all memory that the head holds more, by the median pair.
 
     They explain no growth beyond the limit of the largest process itself.
@@ -243,7 +238,7 @@ def _fits_new_processes(subject: Subject, limit: Limit) -> bool:
         metric.name
         for metric in (metrics.HOST_RSS_PEAK, metrics.PROCESS_COUNT, metrics.LARGEST_PROCESS)
     )
-    known = [each for each in _list_pairs(subject) if memory in each[0] and memory in each[1]]
+    known = [each for each in pairs if memory in each[0] and memory in each[1]]
     # A process by itself has no count, and is the largest.
     allowed = [
         (head.get(count, 1) - base.get(count, 1)) * base.get(largest, base[memory])

@@ -6,7 +6,6 @@ in the tests.
 
 import functools
 import math
-import statistics
 from collections.abc import Sequence
 
 _LARGEST = 700.0  # exp(709) is the largest float
@@ -198,11 +197,11 @@ def check_logarithms(values: Sequence[float], *, what: str) -> None:
 
 
 def sum_of_squares(values: Sequence[float]) -> float:
-    """Return the sum of squares around the mean; 0 of no value.
+    """Return the sum of squares around the mean; 0 of fewer than two values.
 
     The sum is exact before it is rounded once, so that no order of launches changes a verdict.
     """
-    if not values:
+    if len(values) < 2:
         return 0.0
-    mean = statistics.fmean(values)
-    return math.fsum((value - mean) ** 2 for value in values)
+    mean = math.fsum(values) / len(values)
+    return math.fsum([(value - mean) ** 2 for value in values])

@@ -104,8 +104,8 @@ def _has_failing_base(of: Judgement, row: Change) -> bool:
 
 def _has_own_file(of: Judgement, row: Change) -> bool:
     paired = of.candidate.paired
-    is_answered = not (_has_failing_base(of, row))
-    return paired is not None and paired.own_file and row.pairs > 0 and is_answered
+    has_file = paired is not None and paired.own_file
+    return has_file and row.pairs > 0 and not _has_failing_base(of, row)
 
 
 def _is_accepted(of: Judgement, row: Change) -> bool:
