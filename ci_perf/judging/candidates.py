@@ -240,23 +240,14 @@ def _fits_new_processes(pairs: Iterable[tuple[Numbers, Numbers]], limit: Limit) 
     )
     known = [each for each in pairs if memory in each[0] and memory in each[1]]
     # A process by itself has no count, and is the largest.
-    allowed = [
-        (head.get(count, 1) - base.get(count, 1)) * base.get(largest, base[memory])
-        for base, head in known
-    ]
-    beyond = [
-        head[memory] - base[memory] - most
-        for (base, head), most in zip(known, allowed, strict=True)
-    ]
-    sizes = [
-        (base.get(largest, base[memory]), head.get(largest, head[memory])) for base, head in known
-    ]
-    grown = [
-        after - before - max(limit.relative * before, limit.absolute) for before, after in sizes
-    ]
-    return bool(known) and (
-        statistics.median(allowed) > 0 >= max(statistics.median(beyond), statistics.median(grown))
-    )
+    allowed, beyond, grown = [], [], []
+    for base, head in known:
+        before, after = (side.get(largest, side[memory]) for side in (base, head))
+        allowed.append((head.get(count, 1) - base.get(count, 1)) * before)
+        beyond.append(head[memory] - base[memory] - allowed[-1])
+        grown.append(after - before - max(limit.relative * before, limit.absolute))
+    middle = statistics.median
+    return bool(known) and middle(allowed) > 0 >= max(middle(beyond), middle(grown))
 
 
 def _list_pairs(subject: Subject) -> list[tuple[Numbers, Numbers]]:

@@ -41,15 +41,6 @@ class _Shares:
     predict: float
 
 
-@dataclass(frozen=True, slots=True)
-class _Known:
-    """What a confirmation knows beside its pairs: the screen, its share of alpha, and today."""
-
-    screened: Screened | None
-    alpha: float
-    day: Day
-
-
 def decide(
     metrics: Sequence[Costs],
     *,
@@ -163,7 +154,7 @@ def _clears(screened: Screened, metric: Costs) -> bool:
 
 def _judge(metric: Costs, screened: Screened | None, shares: _Shares, day: Day) -> Judgement:
     if metric.pairs and _is_suspect(metric, screened):
-        return _confirm_by_pairs(metric, _Known(screened, shares.confirm, day))
+        return _confirm_by_pairs(metric, screened, shares.confirm, day)
     if screened is not None:
         return _judge_by_history(metric, screened, shares.predict)
     return Judgement(
@@ -184,7 +175,7 @@ def _judge_by_history(metric: Costs, screened: Screened, alpha: float) -> Judgem
         code,
         base=metric.history.current,
         head=metric.head,
-        level=centre(metric.history.current),
+        level=statistics.fmean(map(statistics.fmean, metric.history.current)),
         estimate=screened.difference,
         interval=(screened.low, screened.high),
         detectable=smallest_detectable(screened, metric.policy, alpha),
@@ -278,9 +269,11 @@ def _judge_unproven(metric: Costs, low: float) -> Verdict:
     return Verdict.LIKELY_SLOWER if is_likely else Verdict.INCONCLUSIVE
 
 
-def _confirm_by_pairs(metric: Costs, known: _Known) -> Judgement:
+def _confirm_by_pairs(
+    metric: Costs, screened: Screened | None, alpha: float, day: Day
+) -> Judgement:
     """Let the pairs decide, in their order; those after the decision are left alone."""
-    confirmation, screened = _confirmation(metric, known), known.screened
+    confirmation = _confirmation(metric, screened, alpha, day)
     if metric.of.said is Verdict.UNCHANGED:
         _read(confirmation, metric.pairs[: sum(metric.of.earlier)])
         outcome: Outcome | None = confirmation.settled()
@@ -288,7 +281,7 @@ def _confirm_by_pairs(metric: Costs, known: _Known) -> Judgement:
         outcome = _read(confirmation, metric.pairs)
     is_open = outcome is None
     outcome = outcome or confirmation.finish()
-    verdict, code = Verdict(outcome.call), _code(metric, outcome, known, confirmation)
+    verdict, code = Verdict(outcome.call), _code(metric, outcome, screened, confirmation)
     if verdict is Verdict.INCONCLUSIVE:
         verdict = _judge_unproven(metric, outcome.low)
     used = metric.pairs[: outcome.pairs]
@@ -360,13 +353,13 @@ def _find_remedy(confirmation: Confirmation, outcome: Outcome) -> Remedy | None:
     )
 
 
-def _confirmation(metric: Costs, known: _Known) -> Confirmation:
-    screened, history = known.screened, metric.history
+def _confirmation(metric: Costs, screened: Screened | None, alpha: float, day: Day) -> Confirmation:
+    history = metric.history
     epochs = (history.current, *history.earlier) if history else ()
     sessions = list(itertools.chain(*epochs))
     return Confirmation(
         policy=metric.policy,
-        alpha=known.alpha,
+        alpha=alpha,
         prior_variance=screened.prior_variance if screened else 0.0,
         prior_df=screened.prior_df if screened else 0.0,
         suspected=sign(screened.difference) if screened else 0,
@@ -374,7 +367,7 @@ def _confirmation(metric: Costs, known: _Known) -> Confirmation:
         tick=metric.of.tick,
         trimmed=Fact.TRIMMED in metric.of.facts,
         earlier=metric.of.earlier,
-        day=known.day,
+        day=day,
         one_mode=variability.exclude_two_modes(sessions, smallest_gap=metric.policy.half_limit),
         early=find_early(
             metric.policy,
@@ -396,7 +389,7 @@ def _read(confirmation: Confirmation, pairs: Pairs) -> Outcome | None:
     return None
 
 
-def _code(metric: Costs, outcome: Outcome, known: _Known, seen: Confirmation) -> Code:
+def _code(metric: Costs, outcome: Outcome, screened: Screened | None, seen: Confirmation) -> Code:
     """Return the reason code of a confirmation.
 
     A suspect that the pairs clear may not have moved at all: its history was too short.
@@ -405,12 +398,12 @@ def _code(metric: Costs, outcome: Outcome, known: _Known, seen: Confirmation) ->
         is_spread_known = math.isfinite(outcome.low) and math.isfinite(outcome.high)
         if is_spread_known and seen.is_by_tick:
             return Code.ROUNDED
-        if _is_worse_by_history(metric, known, seen):
+        if _is_worse_by_history(metric, screened, seen):
             return Code.WORSE_BY_HISTORY
         return _explain_undecided(metric) if is_spread_known else Code.TOO_FEW_PAIRS
     if outcome.call != "unchanged":
         return Code.BEYOND_LIMIT
-    screened, policy = known.screened, metric.policy
+    policy = metric.policy
     if screened is None or not policy.is_beyond_half(abs(screened.difference)):
         return Code.WITHIN_LIMIT
     # As far as the pairs know, this change may be a part of the move, of half its limit or more.
@@ -418,14 +411,14 @@ def _code(metric: Costs, outcome: Outcome, known: _Known, seen: Confirmation) ->
     return Code.WITHIN_LIMIT if policy.is_beyond_half(largest) else Code.BASELINE_MOVED
 
 
-def _is_worse_by_history(metric: Costs, known: _Known, seen: Confirmation) -> bool:
+def _is_worse_by_history(metric: Costs, screened: Screened | None, seen: Confirmation) -> bool:
     """Whether the head lies beyond the limit from its history, by less than the pairs would show.
 
     A history that the machine has left says nothing.
     """
-    if metric.of.obstacle is not None or known.screened is None:
+    if metric.of.obstacle is not None or screened is None:
         return False
-    difference = known.screened.difference
+    difference = screened.difference
     is_far = difference > 0 and not metric.policy.is_below_limit(difference)
     return is_far and difference < seen.smallest_detectable(max(1, seen.pairs))
 
@@ -440,8 +433,3 @@ def _explain_undecided(metric: Costs) -> Code:
     sessions = [session for session in (*known, metric.head, *sides) if session]
     has_modes = variability.have_two_modes(sessions, smallest_gap=metric.policy.half_limit)
     return Code.TWO_MODES if has_modes else Code.SPREAD
-
-
-def centre(sessions: Sessions) -> float:
-    """Return the mean over the sessions of the mean of each."""
-    return statistics.fmean(statistics.fmean(session) for session in sessions)

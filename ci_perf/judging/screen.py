@@ -135,8 +135,8 @@ def _workload(history: History, head: Sequence[float]) -> _Workload:
     return _Workload(
         difference=statistics.fmean(head) - statistics.fmean(means[0]),
         sessions=len(history.current),
-        between=_pool_variance(means),
-        launch=_pool_variance([*everything, head]),
+        between=variability.pool(means),
+        launch=variability.pool([*everything, head]),
         share=_share(everything),
         current_share=_share(history.current),
         head_share=1 / len(head),
@@ -149,14 +149,6 @@ def _means(epoch: Sessions) -> list[float]:
 
 def _share(sessions: Sessions) -> float:
     return math.fsum(1 / len(session) for session in sessions) / len(sessions)
-
-
-def _pool_variance(groups: Sessions) -> Variance:
-    """Return the variance around each group's own mean."""
-    df = sum(len(group) - 1 for group in groups)
-    if df == 0:
-        return variability.UNKNOWN
-    return Variance(math.fsum(distributions.sum_of_squares(group) for group in groups) / df, df)
 
 
 def _session_prior(workloads: Sequence[_Workload], policy: Policy) -> Variance:

@@ -260,14 +260,14 @@ def _spread(history: History) -> float | None:
         [mean_logarithm(session) for session in epoch]
         for epoch in (history.current, *history.earlier)
     ]
-    variance = _around_means(epochs)
+    variance = variability.pool(epochs)
     return math.sqrt(variance.value) if variance.df else None
 
 
 def _excludes(kind: PolicyKind, history: History) -> float | None:
     """Return the loss that the pairs exclude where they last look, if nothing has changed."""
     sessions = itertools.chain(history.current, *history.earlier)
-    launches = _around_means([list(map(math.log, session)) for session in sessions])
+    launches = variability.pool([list(map(math.log, session)) for session in sessions])
     if not launches.df:
         return None
     confirmation = confirm.Confirmation(
@@ -279,13 +279,6 @@ def _excludes(kind: PolicyKind, history: History) -> float | None:
     last = confirmation.looks.last
     reach = confirmation.reach(confirmation.calm_tail(last), last)
     return math.expm1(reach * math.sqrt(2 * launches.value))
-
-
-def _around_means(groups: Sequence[Sequence[float]]) -> Variance:
-    """Return the variance around the mean of each group."""
-    df = sum(len(group) - 1 for group in groups)
-    squares = math.fsum(distributions.sum_of_squares(group) for group in groups)
-    return Variance(squares / df, df) if df else UNKNOWN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

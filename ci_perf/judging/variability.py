@@ -51,6 +51,14 @@ def prior(
     return Variance(math.exp(centre), df)
 
 
+def pool(groups: Sequence[Sequence[float]]) -> Variance:
+    """Return the variance around each group's own mean."""
+    df = sum(len(group) - 1 for group in groups)
+    if df == 0:
+        return UNKNOWN
+    return Variance(math.fsum(map(distributions.sum_of_squares, groups)) / df, df)
+
+
 def moderate(own: Variance, shared: Variance) -> Variance:
     """Draw one workload's variance towards what the suite has in common."""
     df = own.df + shared.df
