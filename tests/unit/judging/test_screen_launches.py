@@ -93,3 +93,10 @@ def test_more_noise_needs_more_pairs_up_to_the_last_look():
     assert expected[0] == pytest.approx(1, abs=0.1)
     assert expected[-1] == MOST_PAIRS
     assert math.isfinite(screen.estimate_pairs(TIME, 0.0, 0.0))
+
+
+def test_a_look_that_one_workload_in_fifty_reaches_still_counts():
+    first, second = (screen.estimate_pairs(TIME, spread**2, 30.0) for spread in (0.004, 0.0044))
+
+    assert first == 1
+    assert second == pytest.approx(1.017, abs=0.001)

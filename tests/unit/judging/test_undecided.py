@@ -2,7 +2,11 @@
 
 import pytest
 
+from ci_perf.judging import decide
+from ci_perf.judging.candidates import Candidate, Costs
+from ci_perf.model.metrics import STEP_TIME
 from ci_perf.model.suite import Limit, Limits
+from tests.confirmations import TIME
 from tests.histories import HISTORY, SLOWER, a_head, in_turns, pairs, undecided
 from tests.runs import STEADY, a_measured, a_run
 
@@ -56,3 +60,28 @@ def test_what_is_not_measured_in_pairs_keeps_nobody_waiting():
 
     assert undecided([], head, limits)[0] == ("w.world_size=2",)
     assert undecided([], beside, limits)[0] == ()
+
+
+@pytest.mark.parametrize(
+    ("tick", "count", "said"),
+    [(0.0, 4, ("spread", 2)), (0.01, 4, ("spread", 5)), (0.01, 6, ("rounded", 3))],
+)
+def test_rounded_numbers_need_more_pairs_and_are_named_where_exact_ones_would_have_decided(
+    tick, count, said
+):
+    """Exact numbers prove this loss at the sixth pair, rounded ones at the ninth."""
+    rounded = Candidate(
+        workload="w",
+        metric=STEP_TIME,
+        limit=Limit(relative=0.02),
+        history=None,
+        head=(),
+        tick=tick,
+    )
+    turns = [(0.0, 0.027), (0.0, 0.023)] * (count // 2)
+
+    (judgement,) = decide.decide(
+        [Costs(of=rounded, policy=TIME, history=None, head=(), pairs=turns)]
+    )
+
+    assert (judgement.row.code.value, judgement.expected_pairs) == said
