@@ -4,7 +4,7 @@ import itertools
 import math
 import statistics
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from enum import Enum, auto
+from enum import StrEnum, auto
 
 import msgspec
 
@@ -19,7 +19,7 @@ from ci_perf.model.suite import Limit, find_limit
 from ci_perf.model.summary import Numbers, PairedNumbers, Subject
 
 
-class Fact(Enum):
+class Fact(StrEnum):
     """What is known of a metric beside its numbers."""
 
     # The history is of other nodes than the head.
