@@ -171,7 +171,7 @@ def find_candidates(
     `facts` are those of the workload. A count that is zero everywhere is no candidate: nothing is
     compiled here.
     """
-    every_pair = _list_pairs(head)
+    every_pair = head.list_pairs()
     tasks = _with(metrics.TASKS, every_pair)
     memory = find_limit(limits, metrics.HOST_RSS_PEAK.name) or Limit()
     has_other_tasks = not tasks or any(before != after for before, after in tasks)
@@ -248,14 +248,6 @@ def _fits_new_processes(pairs: Iterable[tuple[Numbers, Numbers]], limit: Limit) 
         grown.append(after - before - max(limit.relative * before, limit.absolute))
     middle = statistics.median
     return bool(known) and middle(allowed) > 0 >= max(middle(beyond), middle(grown))
-
-
-def _list_pairs(subject: Subject) -> list[tuple[Numbers, Numbers]]:
-    """Return all numbers of both sides of each pair, those of earlier runs first."""
-    if subject.paired is None:
-        return []
-    of_earlier = [pair for run in subject.paired.earlier for pair in run.pairs]
-    return [*of_earlier, *subject.paired.pairs]
 
 
 def _earlier(subject: Subject, metric: Metric) -> list[tuple[Pairs, Verdict | None]]:

@@ -1,7 +1,7 @@
 """Candidates in, changes out: noisy metrics by screen and pairs, all others by ranges."""
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -11,7 +11,7 @@ from ci_perf.judging.metric_values import Sessions
 from ci_perf.judging.policy import EARLY_PAIRS, PAIRS_FOR_RANGES
 from ci_perf.model import metrics
 from ci_perf.model.comparison import Change, Code, Verdict
-from ci_perf.model.metrics import Better, Kind, Metric
+from ci_perf.model.metrics import Better, Kind
 
 
 def note_more_work(candidates: Iterable[Candidate]) -> list[Candidate]:
@@ -176,13 +176,6 @@ def _compare_two_ranges(
 
 
 # --- what the judgements say together
-
-
-def open_metrics(judgements: Iterable[Judgement], workload: str) -> Iterator[Metric]:
-    """Yield the metrics of a workload of which another pair may decide something."""
-    for judgement in judgements:
-        if judgement.is_open and judgement.candidate.workload == workload:
-            yield judgement.candidate.metric
 
 
 def open_workloads(judgements: Sequence[Judgement]) -> dict[str, float]:

@@ -126,7 +126,8 @@ def find_open_metrics(
 ) -> frozenset[Metric]:
     """Return the metrics of a workload of which another pair may decide something."""
     judgements = _judge(_ask(base, head, limits, tiers), head, sharing=sharing)
-    return frozenset(changes.open_metrics(judgements, workload))
+    asked = (each.candidate for each in judgements if each.is_open)
+    return frozenset(each.metric for each in asked if each.workload == workload)
 
 
 def count_suspects(base: Summary, head: Summary, *, limits: Limits, tiers: Tiers) -> int:

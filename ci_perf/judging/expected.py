@@ -10,7 +10,7 @@ from ci_perf.judging import metric_values
 from ci_perf.model import metrics
 from ci_perf.model.metrics import Kind
 from ci_perf.model.suite import Limits, find_limit
-from ci_perf.model.summary import Numbers, Subject, Summary
+from ci_perf.model.summary import Numbers, Summary
 
 Expected = Mapping[str, Numbers]
 """By workload, what all launches of the base report: one number for each metric with a limit."""
@@ -25,7 +25,7 @@ def find_expected(head: Summary, limits: Limits, names: Collection[str]) -> Expe
     No metric is expected without launches of the base, or where this change is accepted.
     """
     how = head.interleaved
-    launches = {subject.workload: _list_base_launches(subject) for subject in head.subjects}
+    launches = {each.workload: [base for base, _ in each.list_pairs()] for each in head.subjects}
     expected: dict[str, Numbers] = {}
     for name in {*names, *(how.expected if how else ())}:
         of_base, of_workload = launches.get(name, []), limits.of(name)
@@ -36,13 +36,6 @@ def find_expected(head: Summary, limits: Limits, names: Collection[str]) -> Expe
             if find_limit(of_workload, metric) and metric not in accepted
         }
     return expected
-
-
-def _list_base_launches(head: Subject) -> list[Numbers]:
-    """Return the numbers of the base that was launched beside a workload, in any run."""
-    paired = head.paired
-    runs = [*(run.pairs for run in paired.earlier), paired.pairs] if paired else []
-    return [base for pairs in runs for base, _ in pairs]
 
 
 def _find_shared(launches: Collection[Numbers]) -> Numbers:

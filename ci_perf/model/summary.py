@@ -83,6 +83,12 @@ class Subject(Struct, frozen=True, kw_only=True):
     sessions: tuple[SessionNumbers, ...]
     paired: PairedNumbers | None = None
 
+    def list_pairs(self) -> list[tuple[Numbers, Numbers]]:
+        """Return the numbers of both sides of each pair, those of earlier runs first."""
+        if self.paired is None:
+            return []
+        return [*(pair for run in self.paired.earlier for pair in run.pairs), *self.paired.pairs]
+
 
 class Cost(Struct, frozen=True, kw_only=True):
     """What a run has taken: ``launches`` that ended well, and ``launched_s`` of all ranks.
