@@ -3,7 +3,7 @@
 import itertools
 import math
 import statistics
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum, auto
 
 import msgspec
@@ -85,10 +85,11 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
         lacks_pairs = bool(self.paired and self.paired.pairs) and not self.pairs
         return self.limit.gate and not (Fact.ACCEPTED in self.facts or lacks_pairs)
 
-    def cost(self, value: float) -> float:
-        """Return the logarithm of a quantity of which less is better."""
+    @property
+    def cost(self) -> Callable[[float], float]:
+        """What turns a value into the logarithm of a quantity of which less is better."""
         is_more_better = (self.metric.better is Better.HIGHER) != (Fact.INVERSE in self.facts)
-        return -math.log(value) if is_more_better else math.log(value)
+        return _negate_logarithm if is_more_better else math.log
 
     def shown(self, cost: float) -> float:
         """Turn a cost back into the metric's own unit."""
@@ -103,12 +104,13 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
 
     def as_costs(self) -> "Costs":
         """Return the costs of the values of a noisy metric."""
+        cost = self.cost
         return Costs(
             of=self,
             policy=policy_under(self.metric, self.limit, self._base()),
-            history=self.history.map(self.cost) if self.history else None,
-            head=[self.cost(value) for value in self.head],
-            pairs=[(self.cost(base), self.cost(head)) for base, head in self.pairs],
+            history=self.history.map(cost) if self.history else None,
+            head=list(map(cost, self.head)),
+            pairs=[(cost(base), cost(head)) for base, head in self.pairs],
         )
 
     def _base(self) -> float:
@@ -119,6 +121,10 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
         return metric_values.centre(
             self.metric.kind, sessions or [[base for base, _ in self.pairs] or self.head]
         )
+
+
+def _negate_logarithm(value: float) -> float:
+    return -math.log(value)
 
 
 class Costs(msgspec.Struct, frozen=True, kw_only=True):

@@ -240,7 +240,7 @@ def _make_change(
         pairs=pairs,
         earlier_pairs=min(pairs, sum(metric.of.earlier)),
         drift=None if drift is None else exponential(drift),
-        tick=float(f"{math.expm1(metric.of.tick):.6g}") or None,
+        tick=float(f"{math.expm1(metric.of.tick):.6g}") if metric.of.tick else None,
         remedy=remedy,
     )
 
@@ -395,7 +395,7 @@ def _code(metric: Costs, outcome: Outcome, screened: Screened | None, seen: Conf
     A suspect that the pairs clear may not have moved at all: its history was too short.
     """
     if outcome.call == "inconclusive":
-        is_spread_known = math.isfinite(outcome.low) and math.isfinite(outcome.high)
+        is_spread_known = math.isfinite(outcome.low)
         if is_spread_known and seen.is_by_tick:
             return Code.ROUNDED
         if _is_worse_by_history(metric, screened, seen):

@@ -38,7 +38,7 @@ class History(msgspec.Struct, frozen=True, kw_only=True):
     def map(self, change: Callable[[float], float]) -> "History":
         """Return the same history of changed values, such as their logarithms."""
         epochs = [
-            [[change(value) for value in session] for session in epoch]
+            [list(map(change, session)) for session in epoch]
             for epoch in (self.current, *self.earlier)
         ]
         return History(current=epochs[0], earlier=tuple(epochs[1:]))

@@ -209,7 +209,8 @@ def _one_sided(
 ) -> Iterator[Uncompared]:
     """Yield a row per metric that one side has and the other lacks."""
     on_one = metric_values.name_current(base) ^ metric_values.name_current(head)
-    for metric in metric_values.find_recorded((*base.sessions, *head.sessions)):
+    both = (*base.sessions, *head.sessions) if on_one else ()
+    for metric in metric_values.find_recorded(both):
         limit = find_limit(limits, metric.name)
         if limit is None or metric.name not in on_one:
             continue
