@@ -4,6 +4,8 @@ import pytest
 
 from ci_perf.judging import decide
 from ci_perf.judging.candidates import Candidate, Costs
+from ci_perf.judging.metric_values import History
+from ci_perf.judging.policy import LOOKS
 from ci_perf.model.metrics import STEP_TIME
 from ci_perf.model.suite import Limit, Limits
 from tests.confirmations import TIME
@@ -85,3 +87,17 @@ def test_rounded_numbers_need_more_pairs_and_are_named_where_exact_ones_would_ha
     )
 
     assert (judgement.row.code.value, judgement.expected_pairs) == said
+
+
+def test_what_only_its_history_suspects_is_expected_to_need_the_pairs_of_an_alarm():
+    before = Candidate(
+        workload="w",
+        metric=STEP_TIME,
+        limit=Limit(relative=0.02),
+        history=History(current=[[1.0, 1.001]] * 5),
+        head=(1.1, 1.1),
+    )
+
+    (judgement,) = decide.decide([before.as_costs()])
+
+    assert (judgement.row.code.value, judgement.expected_pairs) == ("history_alone", LOOKS[0])
