@@ -65,13 +65,20 @@ def test_what_is_not_measured_in_pairs_keeps_nobody_waiting():
 
 
 @pytest.mark.parametrize(
-    ("tick", "count", "said"),
-    [(0.0, 4, ("spread", 2)), (0.01, 4, ("spread", 5)), (0.01, 6, ("rounded", 3))],
+    ("tick", "turns", "said"),
+    [
+        # Exact numbers prove this loss at the sixth pair, rounded ones at the ninth.
+        (0.0, [0.027, 0.023] * 2, ("spread", 2)),
+        (0.01, [0.027, 0.023] * 2, ("spread", 5)),
+        (0.01, [0.027, 0.023] * 3, ("rounded", 3)),
+        # Exact ones clear it at the last look, or never.
+        (0.012, [0.022, 0.002] * 9, ("rounded", 0)),
+        (0.012, [0.04, -0.01] * 9, ("two_modes", 0)),
+    ],
 )
 def test_rounded_numbers_need_more_pairs_and_are_named_where_exact_ones_would_have_decided(
-    tick, count, said
+    tick, turns, said
 ):
-    """Exact numbers prove this loss at the sixth pair, rounded ones at the ninth."""
     rounded = Candidate(
         workload="w",
         metric=STEP_TIME,
@@ -80,10 +87,17 @@ def test_rounded_numbers_need_more_pairs_and_are_named_where_exact_ones_would_ha
         head=(),
         tick=tick,
     )
-    turns = [(0.0, 0.027), (0.0, 0.023)] * (count // 2)
 
     (judgement,) = decide.decide(
-        [Costs(of=rounded, policy=TIME, history=None, head=(), pairs=turns)]
+        [
+            Costs(
+                of=rounded,
+                policy=TIME,
+                history=None,
+                head=(),
+                pairs=[(0.0, each) for each in turns],
+            )
+        ]
     )
 
     assert (judgement.row.code.value, judgement.expected_pairs) == said
