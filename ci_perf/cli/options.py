@@ -11,7 +11,7 @@ import click
 
 from ci_perf.cli import console, reports
 from ci_perf.model.suite import MOST_THREADS, FailOn
-from ci_perf.report.accept_help import USUAL_ARTIFACT
+from ci_perf.report.commands import USUAL_ARTIFACT
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _DURATION = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)([smh])")

@@ -13,7 +13,7 @@ from ci_perf.github import artifacts, runs
 from ci_perf.github.client import Access, Client
 from ci_perf.model import codec
 from ci_perf.model.run import Run
-from ci_perf.report.accept_help import USUAL_ARTIFACT
+from ci_perf.report.commands import USUAL_ARTIFACT
 from ci_perf.system import git
 
 FILE = "run.json"

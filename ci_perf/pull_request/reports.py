@@ -9,7 +9,7 @@ from ci_perf.baselines import layout
 from ci_perf.errors import ExitCode, InvalidFileError, UsageError
 from ci_perf.github.actions import MAX_SUMMARY_BYTES
 from ci_perf.model.comparison import Comparison
-from ci_perf.report import accept_help, markdown
+from ci_perf.report import commands, markdown
 from ci_perf.report.escape import Phrase
 from ci_perf.report.sheet import make_sheet
 from ci_perf.system import files
@@ -47,7 +47,7 @@ class Report:
 
     comparison: Comparison
     machine: str
-    artifact: str = accept_help.USUAL_ARTIFACT
+    artifact: str = commands.USUAL_ARTIFACT
     by_own_baselines: Comparison | None = None
     trust_notes: tuple[Phrase, ...] = ()
     pairs: Mapping[str, str] = field(default_factory=dict)

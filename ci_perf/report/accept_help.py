@@ -8,11 +8,10 @@ from ci_perf.baselines.accept import Acceptance, Action
 from ci_perf.model import metrics
 from ci_perf.model.summary import Numbers
 from ci_perf.report import units
-from ci_perf.report.commands import quote_word
+from ci_perf.report.commands import USUAL_ARTIFACT, quote_word
 from ci_perf.report.sentences import say
 from ci_perf.report.tables import Block, Fold, Listing
 
-USUAL_ARTIFACT = "ci-perf"
 _SHA = re.compile(r"[0-9a-f]{40}")
 _INDENT = " " * 10
 

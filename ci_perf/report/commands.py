@@ -10,6 +10,7 @@ from ci_perf.model.comparison import Comparison, Row, is_of_workload
 from ci_perf.report import phrases
 from ci_perf.report.escape import Command, clean
 
+USUAL_ARTIFACT = "ci-perf"
 _USUAL_BASELINES = "baselines"
 # The base to launch where the comparison names none.
 _USUAL_REF = "main"

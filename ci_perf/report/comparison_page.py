@@ -65,9 +65,10 @@ def continue_page(sheet: Sheet, *, rows: int, is_folding: bool = True) -> Iterat
     every = table_rows.list_shown(sheet.findings)
     loud = (each for each in every if not (each.is_quiet or first_numbers.is_shown(each.row)))
     seen = table_rows.group_families(loud)[:rows]
-    shown, table = len(lines), table_rows.make_table(seen, has_evidence=True)
     if is_folding:
         shown, table = _fit(sheet, lines, seen, urgent=len(advice.URGENT & steps.keys()))
+    else:
+        shown, table = len(lines), table_rows.make_table(seen, has_evidence=True)
     if shown:
         yield Bullets(lines[:shown]) if shown > 1 else lines[0]
     if table.rows:
@@ -82,8 +83,10 @@ def continue_page(sheet: Sheet, *, rows: int, is_folding: bool = True) -> Iterat
         else:
             yield Fold(say("first_numbers"), [measured_first], is_open=True)
     why: list[Block] = [*itertools.islice(same_program.list_differences(comparison), rows // 3)]
-    for explain in map(hooks.load, hooks.find_targets("section")):
-        why += explain([each.row for each in sheet.findings], most=rows // 3)
+    changes = (each.row for each in sheet.findings if isinstance(each.row, Change))
+    explained = [row for row in changes if row.explanation]
+    for explain in map(hooks.load, hooks.find_targets("section") if explained else ()):
+        why += explain(explained, most=rows // 3)
     if why := [*why, *gpu_differences.describe(comparison)]:
         yield Fold(say("why"), why, is_open=True)
     yield from _list_failures(sheet, most=rows)

@@ -4,9 +4,8 @@ Headline, advice and tables read the answers here, and ask no row again.
 """
 
 import math
-from dataclasses import dataclass
 from enum import Enum
-from typing import Literal, Self
+from typing import Literal, NamedTuple, Self
 
 from ci_perf.judging import signs
 from ci_perf.model.comparison import (
@@ -109,8 +108,7 @@ _OF_CODE = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class RowFinding:
+class RowFinding(NamedTuple):
     """A row, and what is known of it: `None` where it needs no word, or nothing is to be done."""
 
     row: Row
@@ -124,8 +122,7 @@ class RowFinding:
         return self.severity is Severity.NOT_GATING or self.severity is Severity.UNCHANGED
 
 
-@dataclass(frozen=True, slots=True)
-class Sheet:
+class Sheet(NamedTuple):
     """A comparison and its findings, as people should read them: the worst first."""
 
     comparison: Comparison
@@ -138,7 +135,7 @@ def make_sheet(comparison: Comparison) -> Sheet:
     findings: list[RowFinding] = []
     for row in comparison.rows:
         severity = severity_of(row)
-        is_busy = any(reason.concerns(row.workload) for reason in busy)
+        is_busy = bool(busy) and any(reason.concerns(row.workload) for reason in busy)
         topic = _find_topic(row, severity, is_busy=is_busy)
         findings.append(RowFinding(row, severity, topic, _find_label(row, severity, topic)))
     return Sheet(comparison, tuple(sorted(findings, key=_find_position)))
