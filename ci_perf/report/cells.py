@@ -1,4 +1,4 @@
-"""The words of each row of a comparison, the same for every form of report.
+"""The numbers of each row of a comparison, the same for every form of report.
 
 Cells of our own are `Words`; `workload`, `note` and unknown metrics are foreign and stay plain
 strings, for the renderer to escape.
@@ -11,7 +11,7 @@ from ci_perf.model import metrics
 from ci_perf.model.comparison import Change, Numerics, Row, Uncompared
 from ci_perf.model.metrics import Better, Kind, Unit
 from ci_perf.model.summary import Numbers
-from ci_perf.report import phrases, remarks, units
+from ci_perf.report import phrases, units
 from ci_perf.report.escape import Words
 
 _EMPTY = Words("")
@@ -23,14 +23,11 @@ _MEANINGLESS = 10.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowWords:
-    """What is said of one row. ``rate`` is the throughput on both sides, ``remark`` our own note.
+    """The numbers of one row. ``rate`` is the throughput on both sides.
 
     ``evidence`` counts the pairs or the sessions that decided.
     """
 
-    metric: str
-    remark: Words
-    note: str
     base: Words = units.NOTHING
     head: Words = units.NOTHING
     rate: Words = _EMPTY
@@ -45,29 +42,23 @@ class RowWords:
 
 
 def describe(row: Row) -> RowWords:
-    """Write everything that is said of one row."""
+    """Write every number of one row."""
     if isinstance(row, Numerics):
         return _describe_numerics(row)
-    remark, unit = remarks.describe(row), phrases.unit(row.metric)
     if isinstance(row, Uncompared):
         return RowWords(
-            metric=phrases.metric_title(row.metric) if row.metric else _EMPTY,
             base=_show_alone(row.base, row.metric),
             head=_show_alone(row.head, row.metric),
             change=Words(row.code.value.replace("_", " ")),
-            remark=remark,
-            note=row.note,
         )
+    unit = phrases.unit(row.metric)
     return RowWords(
-        metric=phrases.metric_title(row.metric),
         base=units.value(row.base, unit),
         head=units.value(row.head, unit),
         rate=_show_rate(row),
         change=show_change(row),
         limit=_show_limit(row),
         evidence=_count_evidence(row),
-        remark=remark,
-        note=row.note,
     )
 
 
@@ -85,14 +76,11 @@ def _describe_numerics(row: Numerics) -> RowWords:
             new = old if is_same else new  # digits that no baseline keeps are no difference
             base, head = units.plain(old, new), units.plain(new, old)
     return RowWords(
-        metric=phrases.NUMERICS,
         base=base,
         head=head,
         rate=which,
         change=Words(apart),
         limit=units.limit(row.tolerance),
-        remark=remarks.describe(row),
-        note=row.note,
     )
 
 

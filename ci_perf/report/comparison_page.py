@@ -73,7 +73,10 @@ def continue_page(sheet: Sheet, *, rows: int, is_folding: bool = True) -> Iterat
         yield Bullets(lines[:shown]) if shown > 1 else lines[0]
     if table.rows:
         yield table
-    yield from _list_cases(() if is_folding else seen, most=rows)
+    families = [group for group in seen if len(group) > 1]
+    if families and not is_folding:
+        # The rows for which another one stands.
+        yield Bullets([table_rows.list_cases(group, most=rows) for group in families])
     if lines[shown:]:
         yield Fold(say("more", number=len(lines) - shown), [Bullets(lines[shown:])])
     if measured_first := first_numbers.from_comparison(comparison, shown=rows):
@@ -82,32 +85,11 @@ def continue_page(sheet: Sheet, *, rows: int, is_folding: bool = True) -> Iterat
             yield measured_first
         else:
             yield Fold(say("first_numbers"), [measured_first], is_open=True)
-    why: list[Block] = [*itertools.islice(same_program.list_differences(comparison), rows // 3)]
-    changes = (each.row for each in sheet.findings if isinstance(each.row, Change))
-    explained = [row for row in changes if row.explanation]
-    for explain in map(hooks.load, hooks.find_targets("section") if explained else ()):
-        why += explain(explained, most=rows // 3)
-    if why := [*why, *gpu_differences.describe(comparison)]:
+    if why := list(_explain(sheet, most=rows // 3)):
         yield Fold(say("why"), why, is_open=True)
     yield from _list_failures(sheet, most=rows)
     if every:
-        # Of a noisy row that gates: the loss that would mostly have been proven.
-        seeable = [
-            row.smallest_detectable
-            for each in every
-            if isinstance(row := each.row, Change)
-            and row.gate
-            and row.interval
-            and row.smallest_detectable
-        ]
-        yield Fold(
-            say("every_row", tally=table_rows.tally(every), number=len(every), seeable=seeable),
-            [
-                table_rows.make_table([[each] for each in every[:rows]], has_evidence=True),
-                *_count_left_out(rows, len(every), "rows"),
-                say("legend"),
-            ],
-        )
+        yield _fold_every_row(every, most=rows)
     yield from profiles.fold(comparison.profiles, shown=max(rows, 10))
     yield from _tell_origin(comparison)
 
@@ -149,11 +131,28 @@ def _count_words(phrase: Sequence[str]) -> int:
     return sum(any(map(str.isalnum, word)) for word in phrases.plain(tuple(phrase)).split())
 
 
-def _list_cases(groups: Iterable[Sequence[RowFinding]], *, most: int) -> Iterator[Block]:
-    """Yield what a terminal shows of the rows for which another one stands."""
-    families = [group for group in groups if len(group) > 1]
-    if families:
-        yield Bullets([table_rows.list_cases(group, most=most) for group in families])
+def _explain(sheet: Sheet, *, most: int) -> Iterator[Block]:
+    """Yield what the head does differently: in its files, in its functions, on the GPU."""
+    yield from itertools.islice(same_program.list_differences(sheet.comparison), most)
+    changes = (each.row for each in sheet.findings if isinstance(each.row, Change))
+    explained = [row for row in changes if row.explanation]
+    for explain in map(hooks.load, hooks.find_targets("section") if explained else ()):
+        yield from explain(explained, most=most)
+    yield from gpu_differences.describe(sheet.comparison)
+
+
+def _fold_every_row(every: Sequence[RowFinding], *, most: int) -> Fold:
+    # Of a noisy row that gates: the loss that would mostly have been proven.
+    changes = (each.row for each in every if isinstance(each.row, Change))
+    seeable = [row.smallest_detectable for row in changes if row.gate and row.interval]
+    said = say(
+        "every_row",
+        tally=table_rows.tally(every),
+        number=len(every),
+        seeable=list(filter(None, seeable)),
+    )
+    table = table_rows.make_table([[each] for each in every[:most]], has_evidence=True)
+    return Fold(said, [table, *_count_left_out(most, len(every), "rows"), say("legend")])
 
 
 def _tell_origin(comparison: Comparison) -> Iterator[Block]:

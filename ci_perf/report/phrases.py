@@ -6,7 +6,7 @@ other string is foreign and left to the renderer to escape.
 
 import itertools
 import string
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from ci_perf.model import metrics
 from ci_perf.model.comparison import Change, Numerics, Row, Severity
@@ -124,12 +124,16 @@ def fill(template: str, **parts: Phrase) -> Phrase:
     """Put phrases into a sentence of ours; what stands in backticks there is a command."""
     said: list[str] = []
     for text, name, _, _ in string.Formatter().parse(template):
-        for position, piece in enumerate(text.split("`")):
-            if piece:
-                said.append(Command(piece) if position % 2 else Words(piece))
-        if name:
-            said += parts[name]
+        said += split_commands(text)
+        said += parts[name] if name else ()
     return tuple(said)
+
+
+def split_commands(text: str) -> Iterator[str]:
+    """Yield our words, and what stands in backticks among them as commands."""
+    for position, piece in enumerate(text.split("`")):
+        if piece:
+            yield Command(piece) if position % 2 else Words(piece)
 
 
 def join_phrases(

@@ -31,12 +31,7 @@ def say(block: str, **values: object) -> Phrase:
     text = " ".join("".join(template.root_render_func(context)).split())
     said: list[str] = []
     for position, piece in enumerate(text.split(_MARK)):
-        if position % 2:
-            said += kept[int(piece)]
-            continue
-        for at, words in enumerate(piece.split("`")):
-            if words:
-                said.append(Command(words) if at % 2 else Words(words))
+        said += kept[int(piece)] if position % 2 else phrases.split_commands(piece)
     return tuple(said)
 
 

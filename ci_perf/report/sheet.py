@@ -94,18 +94,6 @@ _DIRECTIONS: dict[Unit | None, tuple[Label, Label]] = {
     Unit.BYTE: (Label.MORE_MEMORY, Label.LESS_MEMORY),
     None: (Label.WORSE, Label.BETTER),
 }
-# These topics have the same names. A code says more than whatever else is known of a row.
-_OF_CODE = frozenset(
-    {
-        Code.UNTRUSTED,
-        Code.NOT_COMPARABLE,
-        Code.BASE_FAILED,
-        Code.ROUNDED,
-        Code.RANGES_OVERLAP,
-        Code.OTHER_PACKAGES,
-        Code.UNPROVEN_PROGRAM,
-    }
-)
 
 
 class RowFinding(NamedTuple):
@@ -194,7 +182,7 @@ def _find_cure(row: Row, *, is_busy: bool) -> Topic:
         return Topic.BASE_FAILED
     if isinstance(row, Uncompared) and row.note.startswith(SETUP_OF_BASE):
         return Topic.SETUP_FAILED
-    if row.code in _OF_CODE:
+    if row.code.name in Topic.__members__:  # says more than whatever else is known of the row
         return Topic[row.code.name]
     if row.code is Code.BEYOND_LIMIT:  # and not proven
         return Topic.OTHER_FILE_SYSTEM

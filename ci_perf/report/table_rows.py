@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from ci_perf.model.comparison import Change, Code, Severity, Uncompared, Verdict
-from ci_perf.report import cells, phrases
+from ci_perf.report import cells, phrases, remarks
 from ci_perf.report.escape import BOLD, Phrase, Sentence, Words
 from ci_perf.report.sheet import RowFinding
 from ci_perf.report.tables import Table
@@ -109,8 +109,9 @@ def _make_cells(group: Sequence[RowFinding], *, has_evidence: bool) -> Sequence[
     change = (*bold, *_unbreak(words.change), *bold)
     if not has_evidence:
         return (*name_row(first), *stands_for), values, change, limit
-    note = (Words(": " if words.remark else ""), Sentence(words.note)) if words.note else ()
-    evidence: list[Phrase] = [(words.evidence,), (words.rate,), (words.remark, *note)]
+    remark, said_of_it = remarks.describe(first.row), first.row.note
+    note = (Words(": " if remark else ""), Sentence(said_of_it)) if said_of_it else ()
+    evidence: list[Phrase] = [(words.evidence,), (words.rate,), (remark, *note)]
     return (
         (*name_row(first, between=between), *stands_for),
         values,

@@ -156,16 +156,16 @@ def curve(places: Iterable[tuple[float, float]]) -> str:
     return f"M{whole[0][0]} {whole[0][1]}" + (f"l{' '.join(steps)}" if whole[1:] else "h0")
 
 
-def columns(groups: Sequence[int], *, gap: float = 1.0) -> list[list[float]]:
+def columns(groups: Sequence[int]) -> list[list[float]]:
     """Return the x of each member of each group: members at equal distances, groups further apart.
 
-    The distance before the first, after the last and between groups is `gap` members.
+    The distance before the first, after the last and between groups is that of a member.
     """
-    number = sum(groups) + gap * (sum(1 for group in groups if group) + 1)
+    number = sum(groups) + sum(1 for group in groups if group) + 1
     places: list[list[float]] = []
-    at = gap
+    at = 1
     for group in groups:
         places.append([round(100 * (at + index + 0.5) / number, 1) for index in range(group)])
         if group:
-            at += group + gap
+            at += group + 1
     return [[min(x, 99.5) for x in places_of_group] for places_of_group in places]
