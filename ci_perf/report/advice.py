@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 
 from ci_perf.model.base import OUTSIDE_SUITES, SAMPLES_SUITE
 from ci_perf.model.comparison import Change, Code, Comparison, Row, Severity
+from ci_perf.model.validity import Doubt
 from ci_perf.report import cells, commands, phrases, sentences, units
 from ci_perf.report.escape import Command, Phrase, Sentence, clean
 from ci_perf.report.sheet import Sheet, Topic
@@ -73,6 +74,7 @@ def _is_of_samples(comparison: Comparison) -> bool:
 
 def _gather_values(rows: list[Row], comparison: Comparison) -> dict[str, object]:
     """Return what the blocks of advice may name."""
+    reasons = comparison.validity.reasons
     return {
         "rows": rows,
         "comparison": comparison,
@@ -83,6 +85,8 @@ def _gather_values(rows: list[Row], comparison: Comparison) -> dict[str, object]
         "is_of_samples": _is_of_samples(comparison),
         "in_turns": functools.partial(commands.check_by_pairs, rows, comparison),
         "is_unpaired": not all(isinstance(row, Change) and row.pairs for row in rows),
+        "is_gating": any(row.gate for row in rows),
+        "edits": [each.detail for each in reasons if each.doubt is Doubt.CHECKOUT_CHANGED],
         "limits": [(limit,) for limit in _list_limits(rows)],
     }
 

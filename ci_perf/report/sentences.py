@@ -96,6 +96,6 @@ def _say_within(context: "Context", block: str, **values: object) -> Phrase:
     return say(block, **(context.get_all() | values))
 
 
-def _say_each(context: "Context", things: Iterable[object], block: str) -> Phrase:
+def _say_each(context: "Context", things: Iterable[object], block: str, **values: object) -> Phrase:
     """List things, each by a block that knows it as `row`."""
-    return phrases.join_phrases(_say_within(context, block, row=thing) for thing in things)
+    return phrases.join_phrases(_say_within(context, block, row=each, **values) for each in things)

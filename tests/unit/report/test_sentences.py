@@ -49,4 +49,6 @@ def test_what_stands_in_backticks_is_a_command_and_our_own_words_join_the_text()
 
 
 def test_no_block_asks_for_the_verdict_of_a_row():
-    assert not re.findall(r"row\.(?:verdict|signs)|signs\.|severity", TEMPLATE)
+    assert not re.findall(
+        r'row\.(?:verdict|signs|code|gate)|signs\.|severity|"(?:code|gate)"', TEMPLATE
+    )
