@@ -45,7 +45,8 @@ def decode(text: str | bytes, kind: type[T], *, name: str) -> T:
     try:
         _check_version(msgspec.json.decode(text, type=_Header).schema_version, name)
         document = msgspec.json.decode(text, type=kind)
-        if not _repeats_itself(text):
+        # As we write it today: the quickest proof that each key stands once.
+        if encode(document) != text and not _repeats_itself(text):
             # 0.15 s for 10 MB. As a float: Python reads no number of thousands of digits.
             json.loads(text, object_pairs_hook=build_object, parse_int=float)
     except TwiceError as error:
