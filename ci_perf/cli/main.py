@@ -1,6 +1,5 @@
 """Choose the command, and turn every way it can end into an exit code."""
 
-import gc
 import sys
 
 import click
@@ -98,8 +97,6 @@ def cli() -> None:
 def main() -> None:
     """Run the command line; an error of ours must never look like a regression."""
     console.prepare()
-    # Documents have few cycles and many objects: looking for cycles takes a tenth of a comparison.
-    gc.set_threshold(100_000)
     # A job may have given us its token. Measured code is not given it, and must not read it here.
     linux.forbid_inspection()
     signals.interrupt()
