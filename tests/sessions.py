@@ -153,10 +153,11 @@ class Suspects:
     """A judge of pairs: `undecided` answers for each run so far; nothing was accepted.
 
     `launches` are those of the head that each workload starts with, `verdict` is what is told.
-    `open_starts` are workloads of whose start something is open.
+    `open_starts` are workloads of whose start something is open, `blind` says that no history is.
     """
 
-    def __init__(self, undecided, launches=None, verdict=None, open_starts=None):
+    def __init__(self, undecided, launches=None, verdict=None, open_starts=None, *, blind=False):
+        self._blind = blind
         self._open_starts = open_starts
         self._verdict = verdict
         self._undecided = undecided
@@ -164,6 +165,9 @@ class Suspects:
 
     def first_launches(self, _plan, _machine):
         return self._launches
+
+    def is_blind(self, _plan, _machine):
+        return self._blind
 
     def undecided(self, run):
         names, suspects = self._undecided(run)

@@ -154,6 +154,10 @@ class BaselineJudge:
         basis = self._read(machine, plan.suite)
         return first_launches(basis.history, plan.workloads, basis.rules.limits)
 
+    def is_blind(self, plan: Plan, machine: Machine) -> bool:
+        """See PairJudge."""
+        return not self._read(machine, plan.suite).history.subjects
+
     def undecided(self, run: Run) -> tuple[dict[str, float], int]:
         """See PairJudge. Without a history, no workload says anything of another one.
 

@@ -46,7 +46,10 @@ def rows(
     """
     subjects = {subject.workload: subject for subject in head.subjects}
     answered = {(row.workload, name) for row in judged for name in ("", row.metric)}
-    for row in _list_rows(base, head, limits, tiers, expected):
+    unlaunched = head.interleaved.unlaunched if head.interleaved else ()
+    for name in unlaunched:
+        yield rules.leave_unpaired(_row(_Unmeasured(name), Verdict.NEW, Code.NEW), "")
+    for row in _list_rows(base, head, limits, tiers, expected.keys() - {*unlaunched}):
         if row.code is Code.NEW and row.workload in expected:
             yield _without_pair(row, subjects[row.workload], limits, answered)
         else:

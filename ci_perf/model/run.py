@@ -177,7 +177,8 @@ class Interleaved(Struct, frozen=True, kw_only=True):
     that the base has: selected ones of its own suite, and of its tests those of the head.
     ``unmeasured`` says why the head does not measure a test that the base measures, "" where pytest
     no longer finds it. ``planted`` is what `ci-perf try` or `rehearse` had the head do more.
-    ``environment`` is set where the base was launched by another Python or image.
+    ``environment`` is set where the base was launched by another Python or image. ``unlaunched``
+    are workloads of which the first proven loss has saved every launch.
     """
 
     ref: Text
@@ -195,6 +196,7 @@ class Interleaved(Struct, frozen=True, kw_only=True):
     unmeasured: dict[Name, Text] = {}
     planted: Plant | None = None
     environment: OtherEnvironment | None = None
+    unlaunched: tuple[Name, ...] = ()
 
     def refuse_experiment(self, label: str) -> None:
         """Refuse a run whose sides differ on purpose by more than code. Raises InvalidFileError."""

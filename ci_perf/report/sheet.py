@@ -55,7 +55,7 @@ class Label(Enum):
     BUSY = "the machine was too busy for a verdict", "unproven"
     REQUIRED = "required, and undecided", "unproven"
     INCONCLUSIVE = "inconclusive", "unproven"
-    NOT_COMPARED = "not compared, because the budget ended", "unproven"
+    NOT_COMPARED = "not compared, because the check ended", "unproven"
     DISTURBED = "disturbed by the machine", "open"
     SETUP_FAILED = "the setup of the base failed, not compared", "open"
     NOT_COMPARABLE = "not comparable with the base", "open"

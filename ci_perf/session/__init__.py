@@ -129,10 +129,7 @@ class _Session:
             return self._run_so_far(pairs)
         verdict = None
         try:
-            runner.launch_rounds(self.against.budget_s if self.against else 0.0)
-            if self.programs:
-                root = Path(plan.root)
-                self.programs.keep(self.lab.identity, plan.workloads, runner.results, root)
+            self._launch_heads(pairs)
             self._launch_pairs(pairs)
             interrupts.check()
             run = self._run_so_far(pairs)
@@ -175,6 +172,31 @@ class _Session:
             except GpuLostError:  # the rounds find it lost, too
                 return
             self.programs.note_base(workload, base, outcome)
+
+    def _launch_heads(self, pairs: Interleaving | None) -> None:
+        """Launch the rounds of the head, and what comes before. Raises as `_launch_pairs` does.
+
+        Before them come both sides of the most telling cases, as long as a loss is obvious.
+        """
+        plan = self.runner.plan
+        self.runner.begin(self.against.budget_s if self.against else 0.0)
+        if pairs:
+            self._launch_telling_cases(pairs)
+        if not (pairs and pairs.is_over):
+            self.runner.launch_rounds()
+        if self.programs:
+            root = Path(plan.root)
+            self.programs.keep(self.lab.identity, plan.workloads, self.runner.results, root)
+
+    def _launch_telling_cases(self, pairs: Interleaving) -> None:
+        for name in pairs.list_telling_cases():
+            if pairs.is_over:
+                return
+            self.runner.launch_first(name)
+            pairs.screen(self._run_so_far(pairs))
+            while pairs.may_be_obvious(name):
+                pairs.launch(name)
+                pairs.judge(self._run_so_far(pairs), name)
 
     def _launch_pairs(self, pairs: Interleaving | None) -> None:
         """Launch base and head in turns, and have each pair judged.

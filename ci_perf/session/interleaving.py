@@ -17,7 +17,7 @@ import msgspec
 
 from ci_perf.judging import launch_numbers, suite_rules
 from ci_perf.judging.earlier_checks import Before
-from ci_perf.judging.policy import MOST_PAIRS
+from ci_perf.judging.policy import EARLY_PAIRS, MOST_PAIRS, OBVIOUS, PAIRS_WITHOUT_HISTORY
 from ci_perf.judging.rules import proves_loss
 from ci_perf.launch import Outcome
 from ci_perf.measuring import user_code
@@ -97,8 +97,7 @@ class Interleaving:
         self._proven_families: set[tuple[str, str]] = set()
         self._incomparable = _incomparable(against.checkout, runner.plan)
         # The suspects, worst first, and those still undecided, each with the pairs it may need.
-        self._expected: dict[str, float] = {}
-        self._undecided: dict[str, float] = {}
+        self._expected = self._undecided = dict.fromkeys(self._bases, float(PAIRS_WITHOUT_HISTORY))
         hard = runner.lab.machine.environment.hard
         self._run: Run | None = None
         self._accepted = against.judge.accepted(runner.plan.suite, hard)
@@ -106,28 +105,75 @@ class Interleaving:
         self._spent_s = 0.0
         self._stopped: Literal["decided", "budget", "proven", "interrupted"] = "interrupted"
 
+    def list_telling_cases(self) -> list[str]:
+        """Name whose pairs come before the rounds, which do not say whom to suspect.
+
+        There are none where a history does, or earlier pairs.
+        """
+        plan, hard = self._runner.plan, self._lab.machine.environment.hard
+        if self._against.before.offered or not self._against.judge.is_blind(plan, hard):
+            return []
+        return schedule.list_telling_cases(plan.workloads)
+
     def begin(self, run: Run) -> None:
         """Ask the judge for the suspects: their number, and who is first of equals, is fixed here.
 
         There is none of a run that nobody will judge.
         """
-        if run.validity.against("") is not None:
-            return
-        self._run = run
-        self._undecided, self._suspects = self._against.judge.undecided(run)
+        self._suspects = self.screen(run)
         self._expected = self._undecided
-        self._start = self._lab.clock()
         if self._undecided:
             self._find_proven(run)
-        if left := self._left():
+        if (left := self._left()) and not self.is_over:
             launches_s = {name: self._runner.launch_s(name) for name in left}
             warm_ups = {name: self._warm_ups(name) for name in left}
             budget_s = self._against.budget_s
             forecast = schedule.forecast(launches_s, budget_s, warm_ups)
             self._lab.listener.interleaving(left, budget_s, forecast)
 
+    def screen(self, run: Run) -> int:
+        """Ask the judge for the suspects so far, and count them: none if nobody will judge."""
+        self._run, self._undecided = run, {}
+        self._start = self._lab.clock() - self._spent_s
+        return self._ask(run) if run.validity.against("") is None else 0
+
+    def _ask(self, run: Run) -> int:
+        """Ask the judge for the suspects, and count them; whatever had no launch is one, too."""
+        unknown = dict.fromkeys(self._runner.list_unlaunched(), float(PAIRS_WITHOUT_HISTORY))
+        undecided, suspects = self._against.judge.undecided(run)
+        self._undecided = undecided | unknown
+        return suspects
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the first proven loss ends the check."""
+        return self._is_proven and self._against.fail_fast
+
+    def may_be_obvious(self, name: str) -> bool:
+        """Whether the early look may prove a loss: all that both sides have launched shows it."""
+        base, results = self._bases[name], self._runner.results(name)
+        is_spent = self._spent_s >= self._against.budget_s
+        if name not in self._left() or self.is_over or is_spent or len(base.pairs) >= EARLY_PAIRS:
+            return False
+        before = base.warmed_up
+        alone = [Pair(first="head", base=before.process, head=results[0].process)] if before else []
+        differences = map(launch_numbers.step_difference, base.pairs or alone)
+        return all(difference >= math.log1p(OBVIOUS) for difference in differences)
+
     def choose_next(self) -> str:
         """Return whose pair is next; "" where all is decided, or the budget spent."""
+        left = self._left()
+        if not left:
+            self._stopped = "decided"
+        elif self.is_over:
+            self._stopped = "proven"
+        elif self._spent_s >= self._against.budget_s:
+            self._stopped = "budget"
+        else:
+            return self._choose_of(left)
+        return ""
+
+    def _choose_of(self, left: Sequence[str]) -> str:
         waiting = {
             name: Waiting(
                 pairs=len(self._bases[name].pairs),
@@ -136,22 +182,14 @@ class Interleaving:
                 warm_ups=self._warm_ups(name),
                 of_proven=self._find_family(name) in self._proven_families,
             )
-            for name in self._left()
+            for name in left
         }
-        if not waiting:
-            self._stopped = "decided"
-        elif self._is_proven and self._against.fail_fast:
-            self._stopped = "proven"
-        elif self._spent_s >= self._against.budget_s:
-            self._stopped = "budget"
-        else:
-            return schedule.next_workload(waiting, is_proven=self._is_proven)
-        return ""
+        return schedule.next_workload(waiting, is_proven=self._is_proven)
 
     def judge(self, run: Run, workload: str) -> None:
         """Ask the judge which workloads a run with one more pair of one leaves undecided."""
         self._run = run
-        self._undecided, _ = self._against.judge.undecided(run)
+        self._ask(run)
         self._find_proven(run)
         if self._has_new_pair:
             row = self._find_worst(run, workload)
@@ -214,6 +252,7 @@ class Interleaving:
             dependencies=self._against.checkout.dependencies,
             incomparable=self._incomparable,
             expected=_list_expected(self._against.checkout.plan, self._runner.plan),
+            unlaunched=self._runner.list_unlaunched(),
             unmeasured=self._against.checkout.unmeasured,
             planted=self._lab.plant,
             environment=self._against.checkout.environment,

@@ -31,7 +31,8 @@ class WorkloadProgress:
 
     def left(self, index: int) -> int:
         """Return how many processes are to be launched, from number `index` (from 0) on."""
-        return 0 if self.failed else max(self.workload.protocol.processes - index, 0)
+        is_over = self.failed or len(self.results) > index
+        return 0 if is_over else max(self.workload.protocol.processes - index, 0)
 
     def measured(self) -> Measured:
         """Return the workload with its numbers; it has at least one result."""
@@ -79,29 +80,37 @@ class SessionRunner:
     # Canaries that failed once, or that are not there, are not asked again.
     _asks_canaries: bool = field(init=False)
     _asked_s: float = field(default=-math.inf, init=False)
+    _begun_s: float = field(default=-math.inf, init=False)
 
     def __post_init__(self) -> None:
         self._progress = [WorkloadProgress(workload) for workload in self.plan.workloads]
         self._asks_canaries = self.plan.canaries
 
-    def launch_rounds(self, pairs_s: float = 0.0) -> None:
+    def begin(self, pairs_s: float = 0.0) -> None:
+        """Ask the canaries before any launch. Pairs may follow the rounds for `pairs_s`."""
+        self.lab.reasons += distrust.distrust_image(self.lab.machine.environment.image)
+        processes = {p.workload.id: p.workload.protocol.processes for p in self._progress}
+        self.lab.listener.planned(processes, pairs_s)
+        self._ask_canaries("before")
+        self._begun_s = self._asked_s
+
+    def launch_first(self, workload: str) -> None:
+        """Launch process 1 of a workload. Raises as `launch_rounds` does."""
+        self._launch([(self._of(workload), 0)])
+
+    def launch_rounds(self) -> None:
         """Launch process 1 of every workload, then process 2 of every workload, and so on.
 
         In turns, because a machine drifts over minutes: the processes of one workload, spread over
         the whole session, then disagree by as much as the machine does. The canaries, which say
         whether it drifted, stand before the rounds and, where these take long enough, between and
-        after them. Pairs may follow for `pairs_s`. Raises KeyboardInterrupt, and GpuLostError.
+        after them. Raises KeyboardInterrupt, and GpuLostError.
         """
-        self.lab.reasons += distrust.distrust_image(self.lab.machine.environment.image)
-        processes = {p.workload.id: p.workload.protocol.processes for p in self._progress}
-        self.lab.listener.planned(processes, pairs_s)
-        self._ask_canaries("before")
-        begun_s = self._asked_s
         index = 0
-        while index < max(processes.values(), default=0):
+        while index < max((p.workload.protocol.processes for p in self._progress), default=0):
             index = self._go_round(index)
         # The end is compared with the beginning, so those between do not stand for it.
-        if self.lab.clock() - begun_s >= self.lab.checks.canaries_every_s:
+        if self.lab.clock() - self._begun_s >= self.lab.checks.canaries_every_s:
             self._ask_canaries("after")
 
     def _go_round(self, index: int) -> int:
@@ -138,13 +147,20 @@ class SessionRunner:
         whole = (progress for progress in self._progress if not progress.failed)
         return tuple(progress.measured() for progress in whole if progress.results)
 
+    def list_unlaunched(self) -> tuple[str, ...]:
+        """Name the workloads that had no launch, and were not kept from it."""
+        if self.lab.is_lost or self.lab.interrupts.came:
+            return ()
+        return tuple(p.workload.id for p in self._progress if not (p.failed or p.results))
+
     def failed(self) -> tuple[Failed, ...]:
-        """Return those that have none."""
+        """Return those that have none, though they were launched or were to be."""
+        unlaunched = self.list_unlaunched()
         why = "not launched: a GPU was lost" if self.lab.is_lost else _INTERRUPTED
         return tuple(
             progress.failed or progress.failed_by(TaskFailure(phase=Phase.LAUNCH, reason=why))
             for progress in self._progress
-            if progress.failed or not progress.results
+            if progress.failed or not (progress.results or progress.workload.id in unlaunched)
         )
 
     def _ask_canaries(self, position: Position) -> None:
@@ -210,8 +226,9 @@ class SessionRunner:
         return self._of(workload).results
 
     def launch_s(self, workload: str) -> float:
-        """Return how long a launch of a workload takes that has not failed, start to end."""
-        return statistics.median(self._of(workload).launches_s)
+        """Return how long a launch of a workload takes, start to end: if none has, as any other."""
+        every = [seconds for progress in self._progress for seconds in progress.launches_s]
+        return statistics.median(self._of(workload).launches_s or every)
 
     def _of(self, workload: str) -> WorkloadProgress:
         return next(p for p in self._progress if p.workload.id == workload)

@@ -1,5 +1,6 @@
 """Which workloads the base is launched for, whose pair is next, and what a budget allows.
 
+Where no history says whom to suspect, one case of each family comes before all others.
 Worst first, until it is decided: a budget that is too small for all then proves some. Once a loss
 is proven, whatever is expected to be decided in the fewest seconds comes next. Suspects that six
 pairs leave open wait for the others, from look to look.
@@ -16,7 +17,7 @@ from ci_perf.judging.policy import EARLY_PAIRS, LOOKS, MOST_PAIRS
 from ci_perf.model.comparison import Comparison
 from ci_perf.model.environment import Machine
 from ci_perf.model.run import Run
-from ci_perf.model.suite import Plan, PlannedWorkload
+from ci_perf.model.suite import Plan, PlannedWorkload, find_family
 
 # With fewer pairs there is no alarm.
 PAIRS_FOR_ALARM = LOOKS[0]
@@ -36,6 +37,11 @@ class PairJudge(Protocol):
         With each workload stands how many pairs more are expected to decide it. The suspects share
         the chance of a false alarm.
         """
+
+    def is_blind(self, plan: Plan, machine: Machine) -> bool:
+        """Whether launches of the head alone would say nothing, for want of a history."""
+        del plan, machine
+        return False
 
     def is_start_open(self, run: Run, workload: str) -> bool:
         """Whether a pair may decide something of how a process of this workload starts."""
@@ -92,6 +98,14 @@ def next_workload(waiting: Mapping[str, Waiting], *, is_proven: bool = False) ->
         return each.stage, each.of_proven, cost_s
 
     return min(waiting, key=turn)
+
+
+def list_telling_cases(workloads: Sequence[PlannedWorkload]) -> list[str]:
+    """Name the last case of each family of several: sizes grow, and small ones time overhead."""
+    cases: dict[tuple[str, str], list[str]] = {}
+    for workload in workloads:
+        cases.setdefault(find_family(workload.id, workload.parameters), []).append(workload.id)
+    return [names[-1] for (family, _), names in cases.items() if family and len(names) > 1]
 
 
 def processes(workload: PlannedWorkload) -> int:

@@ -32,7 +32,7 @@ from ci_perf.model.validity import Reason, validity_of
 
 _NODE_CHARS = 12
 # Why a node launched no more pairs: of several reasons, the first one.
-_WORST_FIRST = ("interrupted", "budget", "decided")
+_WORST_FIRST = ("interrupted", "budget", "proven", "decided")
 
 
 class _Part(typing.Protocol):
@@ -315,6 +315,7 @@ def _merge_interleaved(plan: WorkPlan, shards: Sequence[ShardRun]) -> Interleave
         accepted={name: names for how in parts for name, names in how.accepted.items()},
         incomparable={name: why for how in parts for name, why in how.incomparable.items()},
         expected=tuple(dict.fromkeys(name for how in parts for name in how.expected)),
+        unlaunched=tuple(dict.fromkeys(name for how in parts for name in how.unlaunched)),
     )
 
 

@@ -51,6 +51,14 @@ def test_the_history_says_how_often_the_head_is_launched_before_pairs(root):
     assert 1 <= found["mlp"] <= SCREENED_LAUNCHES
 
 
+def test_a_judge_is_blind_as_long_as_no_workload_has_a_baseline(root):
+    plan = a_plan_at(root, "mlp", "new")
+    machine = a_run(a_measured("mlp", *STEADY)).environment.hard
+
+    assert not judge(root).is_blind(plan, machine)
+    assert judge(root, baselines=root / "others").is_blind(plan, machine)
+
+
 def test_a_slower_workload_is_a_suspect_by_the_baselines_of_the_first_question(root):
     asked = judge(root)
     slower = a_run(a_measured("mlp", *SLOW))

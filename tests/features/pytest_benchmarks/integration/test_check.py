@@ -214,7 +214,7 @@ def test_a_test_of_the_base_is_not_new_when_the_budget_ends(repository):
     left = [name for name, metric in rows if not metric]
     assert len(left) == 2  # a pair of one test came before
     assert {rows[name, ""]["code"] for name in left} == {"too_few_pairs"}
-    assert f"not compared, because the budget ended: `{left[0]}`, `{left[1]}`" in done.out
+    assert f"not compared, because the check ended: `{left[0]}`, `{left[1]}`" in done.out
     assert "Only on the head" not in done.out
 
 
