@@ -70,8 +70,10 @@ def _find_differences(start: Start, plan: Plan, workflows: WorkflowText) -> Iter
             continue
         if plan.setup.command:
             yield f"{path} differs, and `setup` may read it"
-        elif path.suffix != ".py" or any(matches_pattern(path.name, name) for name in _UNNAMED):
-            yield f"{path} differs, which is neither a document nor plain Python code"
+        elif path.suffix != ".py":
+            yield f"{path} differs, which is neither a document nor Python code"
+        elif any(matches_pattern(path.name, name) for name in _UNNAMED):
+            yield f"{path} differs, which may run although nobody names it"
         elif words.issuperset(_split_name(path)):
             yield f"{path} differs, and a workflow, or what it runs, names it"
 

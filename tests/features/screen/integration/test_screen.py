@@ -167,7 +167,7 @@ MUTANTS = {
     "module of a Python script": ({"steps/unpack.py": "1\n"}, "unpack.py differs, and a workflow"),
     "module of a package": ({"steps/deeper/pins.py": None}, "pins.py differs, and a workflow"),
     "module of a nameless script": ({"mirrors.py": "1\n"}, "mirrors.py differs, and a workflow"),
-    "start of a package": ({"tools/__main__.py": "1\n"}, "__main__.py differs"),
+    "start of a package": ({"tools/__main__.py": "1\n"}, "__main__.py differs, which may run"),
     "file of a file of a workflow": ({"deps/base.txt": "torch<3\n"}, "deps/base.txt differs"),
     "script of a script of a workflow": ({"generate.py": "1\n"}, "generate.py differs, and a"),
     "script of a script": ({"tools/build.sh": "make fast\n"}, "tools/build.sh differs"),
