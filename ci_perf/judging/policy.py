@@ -8,7 +8,7 @@ accuracy.md says how right the whole turned out to be.
 import functools
 import math
 from dataclasses import dataclass, field
-from enum import Enum
+from enum import StrEnum
 
 from ci_perf.model import metrics, run
 from ci_perf.model.baseline import Calibration
@@ -128,7 +128,7 @@ PREDICTING_SESSIONS = 3
 SMALLEST_VARIANCE = 1e-12
 
 
-class PolicyKind(Enum):
+class PolicyKind(StrEnum):
     """How a noisy metric behaves. What is exact needs no policy: ranges decide there."""
 
     TIME = "time"  # the middle of many steps

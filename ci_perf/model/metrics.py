@@ -4,7 +4,7 @@ import functools
 import hashlib
 import re
 from collections.abc import Iterable, Mapping
-from enum import Enum
+from enum import Enum, StrEnum
 from typing import Literal, get_args
 
 from ci_perf.model.base import NAME, Struct
@@ -26,7 +26,7 @@ class Unit(Enum):
     PER_SECOND = "1/s"
 
 
-class Kind(Enum):
+class Kind(StrEnum):
     """How a metric behaves, which decides how it is judged."""
 
     TIME = "time"  # noisy between processes: screen and pairs decide
