@@ -1,5 +1,6 @@
 """Candidates in, changes out: noisy metrics by screen and pairs, all others by ranges."""
 
+import itertools
 import math
 from collections.abc import Iterable, Sequence
 
@@ -52,7 +53,7 @@ def note_more_work(candidates: Iterable[Candidate]) -> list[Candidate]:
 
 
 def _has_grown(count: Candidate, base: Sessions, head: Sequence[float]) -> bool:
-    return compare_ranges(count, base, head).verdict is Verdict.REGRESSED
+    return _compare_sides(count, base, head)[0] is Verdict.REGRESSED
 
 
 def judge(
@@ -132,16 +133,11 @@ def _compare_pairs(candidate: Candidate, by_history: Change | None) -> Change:
 def compare_ranges(candidate: Candidate, base: Sessions, head: Sequence[float]) -> Change:
     """Compare ranges with a tolerance; every side has at least one value."""
     limit, kind = candidate.limit, candidate.metric.kind
-    before = [value for session in base for value in session]
-    tolerance = max(limit.relative * max(before), limit.absolute)
-    is_more_better = candidate.metric.better is Better.HIGHER
-    sign = -1 if is_more_better else 1
-    verdict, code = _compare_two_ranges(
-        [sign * value for value in before], [sign * value for value in head], tolerance
-    )
+    verdict, code, tolerance = _compare_sides(candidate, base, head)
+    before = list(itertools.chain(*base))
     low, high = metric_values.centre(kind, [before]), metric_values.centre(kind, [head])
     size = tolerance / low if low else 0.0
-    over, under = (low, high) if is_more_better else (high, low)
+    over, under = (low, high) if candidate.metric.better is Better.HIGHER else (high, low)
     return Change(
         workload=candidate.workload,
         metric=candidate.metric.name,
@@ -163,16 +159,22 @@ def compare_ranges(candidate: Candidate, base: Sessions, head: Sequence[float]) 
     )
 
 
-def _compare_two_ranges(
-    base: Sequence[float], head: Sequence[float], tolerance: float
-) -> tuple[Verdict, Code]:
-    if min(head) > max(base) + tolerance:
-        return Verdict.REGRESSED, Code.BEYOND_LIMIT
-    if max(head) < min(base) - tolerance:
-        return Verdict.IMPROVED, Code.BEYOND_LIMIT
-    if max(head) <= max(base) + tolerance and min(head) >= min(base) - tolerance:
-        return Verdict.UNCHANGED, Code.WITHIN_LIMIT
-    return Verdict.INCONCLUSIVE, Code.RANGES_OVERLAP
+def _compare_sides(
+    candidate: Candidate, base: Sessions, head: Sequence[float]
+) -> tuple[Verdict, Code, float]:
+    """Return what the ranges say, and by how much they may differ."""
+    before = list(itertools.chain(*base))
+    tolerance = max(candidate.limit.relative * max(before), candidate.limit.absolute)
+    worse, better = Verdict.REGRESSED, Verdict.IMPROVED
+    if candidate.metric.better is Better.HIGHER:
+        worse, better = better, worse
+    if min(head) > max(before) + tolerance:
+        return worse, Code.BEYOND_LIMIT, tolerance
+    if max(head) < min(before) - tolerance:
+        return better, Code.BEYOND_LIMIT, tolerance
+    if max(head) <= max(before) + tolerance and min(head) >= min(before) - tolerance:
+        return Verdict.UNCHANGED, Code.WITHIN_LIMIT, tolerance
+    return Verdict.INCONCLUSIVE, Code.RANGES_OVERLAP, tolerance
 
 
 # --- what the judgements say together
