@@ -107,6 +107,8 @@ _FAR = 10.0
 _BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6)
 
 
+# The variances of a suite have few different degrees of freedom.
+@functools.lru_cache(maxsize=4096)
 def digamma(x: float) -> float:
     """Return the derivative of log-gamma at x > 0."""
     _positive(x)
@@ -118,6 +120,7 @@ def digamma(x: float) -> float:
     return shift + math.log(x) - 1 / (2 * x) - series
 
 
+@functools.lru_cache(maxsize=4096)
 def trigamma(x: float) -> float:
     """Return the second derivative of log-gamma at x > 0."""
     _positive(x)
