@@ -77,7 +77,9 @@ def test_a_skill_tells_agents_commands_and_keys_that_there_are(repository):
         for kind in ("comparison", "explanation")
     )
     keys = {"rows", "verdict", "ratio", "interval", "limit", "gate", "code", "note", "validity"}
-    for key in keys | {"causes", "place", "line", "delta_s", "evidence", "explanation"}:
+    keys |= {"causes", "place", "line", "delta_s", "evidence", "explanation"}
+    keys |= {"profile", "functions", "own_s", "operators", "calls", "call_s", "caller", "limits"}
+    for key in keys:
         assert re.search(rf"\b{key}\b", skill)
         assert f'"{key}": {{' in schemas
 
