@@ -46,6 +46,8 @@ _SAME_FLOPS, _HALF = 0.99, 0.5
 # The part of a claim by which the clock outside may disagree, and that waiting may explain.
 _OF_CLAIM, _WAITED = 0.2, 0.5
 
+NO_RESULT = "no loss and no output; next: give its Workload output= on the base first, then rebase"
+
 Found = Iterable[Check]
 
 
@@ -85,7 +87,11 @@ def check_workloads(run: Run, claims: Sequence[Claim], files: Sequence[str]) -> 
 def check_inputs(changed: Iterable[str]) -> Check:
     """Ask whether an input is changed: a file that is neither code nor a document may be one."""
     faults = [name for name in changed if PurePosixPath(name).suffix.lower() not in _NO_INPUT]
-    said = f"changed: {', '.join(faults)}; next: commit it to the base first" if faults else "none"
+    said = (
+        f"changed: {', '.join(faults)}; next: commit it to the base first"
+        if faults
+        else "only code and documents are changed"
+    )
     return check("inputs", said, holds=not faults)
 
 
@@ -95,11 +101,11 @@ def check_results(comparison: Comparison, claims: Sequence[Claim]) -> Check:
     for name in dict.fromkeys(claim.workload for claim in claims):
         row = numerics.get(name)
         if row is None:
-            said = f"{name} gives no loss and no output: nothing shows that its result is right"
-            return check("result", said, holds=False)
+            return check("result", f"{name}: {NO_RESULT}", holds=False)
         if row.verdict is not Verdict.UNCHANGED or row.note:
             return check("result", f"{name}: {row.note or row.code.value}", holds=False)
-    return check("result", "the same within the fingerprint's tolerance", holds=True)
+    most = units.limit(max((row.tolerance for row in numerics.values()), default=0.0))
+    return check("result", f"equal (tolerance: {most})", holds=True)
 
 
 def check_work(pairs: Sequence[Pair], because: str) -> Check:
@@ -119,7 +125,8 @@ def check_claim(claim: Claim, answer: Answer) -> Check:
     if not answer.pairs:
         return check("claim", f"{claim.text}: too few pairs", holds=False)
     shown = [_show_gain(claim, each) for each in (answer.gain, answer.low, answer.high)]
-    said = f"{claim.text}: {shown[0]} [{shown[1]}, {shown[2]}], {answer.pairs} pairs"
+    # Numbers first: what is cut is the claim, which the receipt has by itself.
+    said = f"{shown[0]} [{shown[1]}, {shown[2]}], {answer.pairs} pairs: {claim.text}"
     return check("claim", said, holds=answer.holds is True)
 
 
@@ -150,7 +157,9 @@ def check_others(comparison: Comparison, claims: Sequence[Claim]) -> Check:
         and (is_of_workload(row) or row.gate)
         and (row.workload, getattr(row, "metric", "")) not in claimed
     ]
-    return check("others", "; ".join(faults) or "none", holds=not faults)
+    return check(
+        "others", "; ".join(faults) or "no row that gates is worse or open", holds=not faults
+    )
 
 
 def check_seed(pairs: Sequence[Pair], workload: str, tolerance: float) -> Check:
@@ -177,12 +186,12 @@ def check_clock(pairs: Sequence[Pair], claim: Claim, gain: float) -> Check:
     if not all(sides) or any(each is None for side in sides for each in side):
         return check("clock", "the monitor saw no timed region", holds=False)
     base, head = (statistics.median(filter(None, side)) for side in sides)
-    said = f"outside of the blocks: {units.share(base)} → {units.share(head)} of the time"
+    said = f"not in timed blocks: {units.share(base)} → {units.share(head)} of the time"
     return check("clock", said, holds=abs(head - base) <= _OF_CLAIM * gain)
 
 
 def digest(runs: Iterable[Run], workloads: Iterable[str]) -> str:
-    """Return a digest of what the head computes in all runs, in their order."""
+    """Return a digest of what the head computes in all runs, in their order; "" of nothing."""
     named = set(workloads)
     numbers = [
         f"{paired.workload}:{number:.6g}"
@@ -191,7 +200,7 @@ def digest(runs: Iterable[Run], workloads: Iterable[str]) -> str:
         if paired.workload in named
         for number in comparability.numeric_values(paired.pairs[0].head.fingerprint)
     ]
-    return hashlib.sha256("\n".join(numbers).encode()).hexdigest()[:16]
+    return hashlib.sha256("\n".join(numbers).encode()).hexdigest()[:16] if numbers else ""
 
 
 def first_failure(checks: Iterable[Callable[[], Found]]) -> Iterator[Check]:

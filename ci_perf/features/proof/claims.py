@@ -3,6 +3,7 @@
 Pure functions: simulations judge thousands of claims by them.
 """
 
+import dataclasses
 import math
 import statistics
 from collections.abc import Iterable, Sequence
@@ -57,7 +58,8 @@ class Claim:
 class Answer:
     """What pairs say of a claim. ``holds`` is `None` where more of them may tell.
 
-    ``low`` and ``high`` bound the gain: shares of the base of a share, else sizes.
+    ``low`` and ``high`` bound the gain: shares of the base of a share, else sizes. ``certainty`` is
+    that of this interval.
     """
 
     holds: bool | None
@@ -65,6 +67,7 @@ class Answer:
     low: float = -math.inf
     high: float = math.inf
     pairs: int = 0
+    certainty: float = 0.0
 
 
 def read_claims(faster: Iterable[str], less_memory: Iterable[str]) -> tuple[Claim, ...]:
@@ -98,11 +101,15 @@ def decide(claim: Claim, pairs: Pairs, *, claims: int = 1) -> Answer:
             break
         seen = gains[:look]
         mean, spread = statistics.fmean(seen), statistics.stdev(seen)
-        reach = alarm_reach(ALPHA * weight / claims, look) * spread
+        tail = ALPHA * weight / claims
+        reach = alarm_reach(tail, look) * spread
         low, high = mean - reach, mean + reach
         is_last = look == LOOKS[-1]
         holds = True if low >= claim.least else False if high < claim.least or is_last else None
-        answer = _show(claim, Answer(holds=holds, gain=mean, low=low, high=high, pairs=look))
+        answer = Answer(
+            holds=holds, gain=mean, low=low, high=high, pairs=look, certainty=1 - 2 * tail
+        )
+        answer = _show(claim, answer)
         if holds is not None:
             break
     return answer
@@ -113,7 +120,7 @@ def _show(claim: Claim, answer: Answer) -> Answer:
     if not claim.size.relative:
         return answer
     gain, low, high = (-math.expm1(-each) for each in (answer.gain, answer.low, answer.high))
-    return Answer(holds=answer.holds, gain=gain, low=low, high=high, pairs=answer.pairs)
+    return dataclasses.replace(answer, gain=gain, low=low, high=high)
 
 
 def _read(option: str, text: str, of: tuple[Metric, ...], example: str) -> Claim:

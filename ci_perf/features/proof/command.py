@@ -11,7 +11,16 @@ from ci_perf.errors import ExitCode
 
 @click.command("prove")
 @measure_options.add_measure_options(
-    "wait_s", "threads", "against", "budget_s", select=False, against={"default": "main"}
+    "wait_s",
+    "threads",
+    "against",
+    "budget_s",
+    select=False,
+    against={"default": "main"},
+    budget_s={
+        "help": "The time for pairs of base and head, and again for those with another seed: 90s, "
+        "20m, 1h."
+    },
 )
 @click.option(
     "--faster",

@@ -18,7 +18,7 @@ from ci_perf.features.proof.receipt import MOST_CHARS, Check, ClaimResult, Recei
 from ci_perf.gate import arguments, compare, lab, measure, runners
 from ci_perf.gate.commit_suite import RepositoryFolders
 from ci_perf.gate.options import MeasureOptions
-from ci_perf.judging import summarise
+from ci_perf.judging import comparability, summarise
 from ci_perf.judging.policy import LOOKS
 from ci_perf.model import metrics
 from ci_perf.model.comparison import Comparison
@@ -26,6 +26,7 @@ from ci_perf.model.environment import Machine
 from ci_perf.model.run import Pair, Run, Tool
 from ci_perf.model.suite import Plan
 from ci_perf.report import provenance
+from ci_perf.report.units import render_count
 from ci_perf.session import Against, Listener, PairJudge
 from ci_perf.session.lab import MachineChecks
 from ci_perf.system import git
@@ -53,7 +54,12 @@ class ClaimJudge(compare.BaselineJudge):
         return super().first_launches(plan, machine) | {each.workload: 1 for each in self._asked}
 
     def undecided(self, run: Run) -> tuple[dict[str, float], int]:
-        """See PairJudge."""
+        """See PairJudge. Raises UsageError where a claimed workload shows no result."""
+        for each in run.measured:
+            prints = [process.fingerprint for process in each.processes]
+            is_asked = any(each.workload == claim.workload for claim in self._asked)
+            if is_asked and prints and not any(map(comparability.numeric_values, prints)):
+                raise UsageError(f"prove: {each.workload}: {checks.NO_RESULT}")
         left, suspects = super().undecided(run)
         measured = {each.workload for each in run.measured}
         for claim, answer in answer_claims(run, self._asked).items():
@@ -233,6 +239,7 @@ class _Proof:
             )
             run = session.measure(here, plan, against=against)
             here.interrupts.check()
+            self.notify(f"{render_count(sum(len(each.pairs) for each in run.paired), 'pair')} done")
             return run
 
     @property
@@ -299,4 +306,5 @@ def _describe(claim: Claim, answer: Answer, run: Run) -> ClaimResult:
         high=min(answer.high, _MOST),
         unit="share" if size.relative else "s" if claim.is_time else "B",
         pairs=answer.pairs,
+        certainty=round(answer.certainty, 4),
     )

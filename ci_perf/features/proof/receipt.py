@@ -42,7 +42,8 @@ class Check(Struct, frozen=True, kw_only=True):
 class ClaimResult(Struct, frozen=True, kw_only=True):
     """What pairs say of a claim: how far the head lies below the base, and the interval of that.
 
-    ``unit`` is "share" (of the base), or that of the metric.
+    ``unit`` is "share" (of the base), or that of the metric. ``certainty`` is that of the interval:
+    rows of a report share theirs in another way, so their intervals differ.
     """
 
     workload: Name
@@ -53,6 +54,7 @@ class ClaimResult(Struct, frozen=True, kw_only=True):
     high: float
     unit: Literal["share", "s", "B"]
     pairs: Count
+    certainty: Amount = 0.0
 
 
 class Receipt(Struct, tag_field="type", tag="receipt", frozen=True, kw_only=True):
@@ -60,7 +62,7 @@ class Receipt(Struct, tag_field="type", tag="receipt", frozen=True, kw_only=True
 
     ``checks`` end with the first that does not hold. ``because`` is the author's reason why a step
     does less work, or waits less. ``fingerprint`` is a digest of losses and outputs of the head
-    with both seeds. ``open`` is what nobody could exclude.
+    with both seeds, empty where it computes none. ``open`` is what nobody could exclude.
     """
 
     schema_version: int = SCHEMA_VERSION

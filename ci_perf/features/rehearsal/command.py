@@ -15,7 +15,12 @@ from ci_perf.system import files
 
 
 @click.command("try", cls=CommandAtEnd, options_metavar="[OPTIONS]")
-@measure_options.add_measure_options("wait_s", "threads", "budget_s")
+@measure_options.add_measure_options(
+    "wait_s",
+    "threads",
+    "budget_s",
+    budget_s={"help": "The time for pairs of base and head: 90s, 20m, 1h."},
+)
 @add_sources
 @click.option(
     "-o",

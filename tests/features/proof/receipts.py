@@ -17,6 +17,7 @@ def a_receipt(*checks, **more):
         high=0.144,
         unit="share",
         pairs=6,
+        certainty=0.9867,
     )
     plain = Receipt(
         tool=a_run().tool,

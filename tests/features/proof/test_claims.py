@@ -42,6 +42,7 @@ def test_several_claims_share_the_chance_of_a_false_proof():
     alone, shared = (decide(faster("5%"), PAIRS, claims=count) for count in (1, 4))
 
     assert shared.low < alone.low
+    assert 0.98 < alone.certainty < shared.certainty < 1
 
 
 @pytest.mark.parametrize(("size", "holds"), [("64MiB", True), ("128MiB", False), ("30%", True)])

@@ -104,6 +104,16 @@ def test_what_cannot_be_proven_is_refused_before_anything_is_launched(git, argum
     assert said in done.err
 
 
+def test_a_workload_without_a_result_is_refused_before_any_pair(git):
+    Project(git.root).workload("burn", BURN.replace(", output=", ", teardown="), build="")
+    git.commit()
+    done, _ = asked(git, PRODUCT.format(times=2))
+
+    assert (done.code, done.out) == (2, "")
+    assert "give its Workload output= on the base first, then rebase" in done.err
+    assert "alternately" not in done.err
+
+
 def test_changed_files_are_refused_because_the_receipt_names_a_commit(git):
     (git.root / "product.py").write_text(PRODUCT.format(times=1))
 
