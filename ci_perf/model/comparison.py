@@ -333,6 +333,8 @@ class Spending(Struct, frozen=True, kw_only=True):
 class Comparison(Struct, tag_field="type", tag="comparison", frozen=True, kw_only=True):
     """Base and head, judged. ``exit_code`` is that of the verdict.
 
+    ``verdict`` is the most serious of the rows that gate: "new" is more serious than "improved". A
+    row "new" without a metric is a workload that the baselines lack; pairs may judge its metrics.
     Before ``paused_until``, the gate is off: `ci-perf` ends with `job_exit_code`. ``rehearsed`` is
     what the gate was shown to find on this machine.
     ``profiles`` are those of the head. ``touched`` says why workloads were measured, where others
