@@ -15,4 +15,4 @@ def build(context: Context) -> Workload:
     def step() -> torch.Tensor:
         return model(images.prepare(thumbnails))
 
-    return Workload(step=step, items_per_step=batch, item_unit="image")
+    return Workload(step=step, output=step, items_per_step=batch, item_unit="image")

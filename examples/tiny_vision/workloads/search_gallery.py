@@ -9,7 +9,12 @@ def build(context: Context) -> Workload:
     pictures = int(context.parameters["pictures"])
     gallery = Gallery(torch.randn(pictures, 64, device=context.device))
     query = torch.randn(1, 64, device=context.device)
+
+    def step() -> torch.Tensor:
+        return gallery.search(query, count=5)
+
     return Workload(
-        step=lambda: gallery.search(query, count=5),
+        step=step,
+        output=step,
         item_unit="query",
     )
