@@ -65,6 +65,8 @@ def test_half_of_the_work_is_proven_with_its_reason(git):
     assert names[:3] == ["gate", "workload", "inputs"]
     assert names[-2:] == ["seed", "clock"]
     assert receipt["because"] == REASON[1]
+    assert receipt["claims"][0]["certainty"] > 0.98
+    assert "\n3 pairs done\n" in done.err
     assert len(done.out) <= 2048
     assert git.worktrees() == [str(git.root)]
 
