@@ -67,7 +67,7 @@ class PlainListener(SpeakingListener):
 
     def planned(self, processes: Mapping[str, int], pairs_s: float = 0.0) -> None:
         """See Listener."""
-        self._due = dict(processes)
+        self._due, self._took = dict(processes), {}
         self._workloads, self._running = len(processes), ""
         self._round_began = self._clock()
         self._eta.expect(processes)

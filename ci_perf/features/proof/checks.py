@@ -79,7 +79,7 @@ def check_workloads(run: Run, claims: Sequence[Claim], files: Sequence[str]) -> 
         *(f"{name}: both sides run the same program" for name in named & _list_same(run)),
         *(f"{name}: {why}" for name, why in other.items() if name in named),
         *(f"{name}: another workload file" for name in own),
-        *(f"{name} is changed" for name in files),
+        *(f"{name} is changed; next: commit it to the base first" for name in files),
     ]
     return check("workload", "; ".join(faults) or "the same files on both sides", holds=not faults)
 

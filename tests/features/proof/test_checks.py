@@ -43,7 +43,11 @@ def test_any_change_of_the_gate_is_named():
         ({}, (), "the same files on both sides"),
         ({"file": "base"}, (), "w: another workload file"),
         ({"incomparable": {"w": "other parameters"}}, (), "w: other parameters"),
-        ({}, ("workloads/helper.py",), "workloads/helper.py is changed"),
+        (
+            {},
+            ("workloads/helper.py",),
+            "workloads/helper.py is changed; next: commit it to the base first",
+        ),
     ],
 )
 def test_both_sides_run_the_same_workload(more, files, found):

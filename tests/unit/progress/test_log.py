@@ -55,6 +55,15 @@ def test_a_workload_has_one_line_when_its_last_process_is_done(clock, said):
     ]
 
 
+def test_a_second_session_counts_no_process_of_the_first(clock, said):
+    listener = PlainListener(console.say, clock)
+    for _ in range(2):
+        listener.planned({"a": 1})
+        measured(listener, clock, "a", 1, 1, 8)
+
+    assert said()[-2:] == ["measuring 1 workload in 1 process", "[1/1] a: 1 process in 8 s"]
+
+
 @pytest.mark.parametrize(
     ("explaining_s", "follows"),
     [(300.0, ["explaining it for at most 5 min; Ctrl-C keeps the verdict"]), (0.0, [])],
