@@ -96,6 +96,24 @@ def encode(document: msgspec.Struct) -> str:
     return msgspec.json.format(raw, indent=1).decode() + "\n"
 
 
+def drop_unknown(data: object, kind: type[msgspec.Struct]) -> object:
+    """Return parsed data without the keys that `kind` does not know, at any depth."""
+    return _drop_unknown(data, _plain(inspect.type_info(kind)))
+
+
+def _drop_unknown(data: object, nodes: Sequence[inspect.Type]) -> object:
+    def below(step: Step) -> list[inspect.Type]:
+        return [plain for node in nodes for each in _below(node, step) for plain in _plain(each)]
+
+    match data:
+        case dict():
+            return {key: _drop_unknown(data[key], known) for key in data if (known := below(key))}
+        case list():
+            return [_drop_unknown(each, below(0)) for each in data]
+        case _:
+            return data
+
+
 def did_you_mean(word: str, known: "list[str] | tuple[str, ...]") -> str:
     """Name the nearest known word, or all of them when none is near."""
     near = _nearest(word, known)

@@ -1,5 +1,6 @@
 """Watch the branch that is checked out: a session of HEAD, then pairs of commits, then a file."""
 
+import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from ci_perf.features.watch.suspects import Suspect, find_acceptance, find_suspe
 from ci_perf.gate import arguments, commit_suite, compare, measure
 from ci_perf.gate.options import MeasureOptions
 from ci_perf.judging import summarise
+from ci_perf.model import codec
 from ci_perf.model.baseline import Baseline, RecordedSession
 from ci_perf.model.comparison import Comparison, Uncompared, Verdict
 from ci_perf.model.environment import Machine, is_same
@@ -85,7 +87,10 @@ def read_before(output: Path, line: BranchLine, suite: str) -> Watched | None:
     """
     if files.is_missing(output):
         return None
-    before = files.read(output, Watched)
+    try:
+        before = msgspec.structs.replace(files.read(output, Watched), notes=())
+    except InvalidFileError as error:
+        before = rescue(output, error)
     own = line.repository.root
     if before.repository.root != own:
         raise InvalidFileError(
@@ -98,6 +103,20 @@ def read_before(output: Path, line: BranchLine, suite: str) -> Watched | None:
             "for each suite with -o"
         )
     return before
+
+
+def rescue(output: Path, error: InvalidFileError) -> Watched:
+    """Return what issues need of a file that cannot be read whole: another version wrote it.
+
+    Raises the `error` where its commits and creeps cannot be read.
+    """
+    try:
+        data = json.loads(files.read_text(output), object_pairs_hook=codec.build_object)
+        anew = {"suspicions": [], "no_answer": [], "notes": [f"the search begins anew: {error}"]}
+        known = codec.drop_unknown({**data, **anew}, Watched)
+        return codec.convert(known, Watched, name=str(output))
+    except (ValueError, TypeError, RecursionError, CiPerfError):
+        raise error from None
 
 
 def check_machine(output: Path, before: Watched | None, machine: Machine) -> None:
@@ -121,7 +140,7 @@ def begin(
     """Return the document of a night of which nothing is known yet."""
     goods = [each.goods[0] for each in suspects]
     started = git_log.utc(start)
-    notes = []
+    notes = list(before.notes) if before else []
     if git.source(line.top).dirty:
         notes.append("uncommitted changes are in the session of HEAD, and not in pairs")
     return Watched(

@@ -1,5 +1,7 @@
 """The file that a watch goes on with: of this repository and suite alone."""
 
+import json
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -8,6 +10,7 @@ from ci_perf.errors import InvalidFileError, UsageError
 from ci_perf.features.watch import watch
 from ci_perf.features.watch.branch_line import read_line
 from ci_perf.features.watch.report import build_page
+from ci_perf.model import codec
 from ci_perf.model.environment import CpuMachine
 from ci_perf.report import tables
 from ci_perf.system import files
@@ -88,6 +91,53 @@ def test_a_file_of_something_else_is_refused(line, tmp_path, other, suite, says)
     with pytest.raises(InvalidFileError, match=says):
         watch.read_before(file, line, suite)
     assert watch.read_before(tmp_path / "none.json", line, suite) is None
+
+def edit_file(file, change):
+    document = json.loads(codec.encode(a_watch()))
+    change(document)
+    file.write_text(json.dumps(document))
+
+
+def test_a_file_of_an_older_version_keeps_what_issues_are_about(line, tmp_path):
+    file = tmp_path / "watch.json"
+
+    def grow_old(document):
+        document["repository"]["root"] = line.repository.root
+        document["old"] = document["culprits"][0]["command"] = "ci-perf bisect"
+        document["suspicions"][0]["answer"] = "maybe"
+
+    edit_file(file, grow_old)
+
+    before = watch.read_before(file, line, "smoke")
+    assert before is not None
+    assert (before.culprits, before.creeps) == ((a_culprit(),), (a_creep(),))
+    assert before.suspicions == ()
+    begun = watch.begin(before, line, "smoke", before.machine, datetime.now(UTC), [])
+    assert ["begins anew" in note and "unknown key" in note for note in begun.notes] == [True]
+    files.write(file, begun)
+    again = watch.read_before(file, line, "smoke")
+    assert again is not None
+    assert again.notes == ()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda document: document["culprits"][0].pop("commit"),
+        lambda document: document.update(schema_version=99),
+        lambda document: document.update(type="run"),
+    ],
+    ids=["a commit that cannot be read", "newer", "another document"],
+)
+def test_a_file_whose_issues_cannot_be_read_is_refused_and_stays(line, tmp_path, change):
+    file = tmp_path / "watch.json"
+    edit_file(file, change)
+    text = file.read_text()
+
+    with pytest.raises(InvalidFileError, match=r"watch\.json: "):
+        watch.read_before(file, line, "smoke")
+    assert file.read_text() == text
+
 
 
 def test_a_file_of_another_machine_is_refused(tmp_path):
