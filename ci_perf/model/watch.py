@@ -106,10 +106,19 @@ class Culprit(Struct, frozen=True, kw_only=True):
     checked: Day
 
     @property
-    def command(self) -> str:
-        """What shows it again. A person pastes this, so it holds names alone."""
+    def keys(self) -> tuple[tuple[str, str], ...]:
+        """Workload and metric of each row."""
+        return tuple((row.workload, row.metric) for row in self.rows)
+
+    @property
+    def base(self) -> str:
+        """The commit whose pairs with HEAD say whether it is still worse."""
+        return self.parent
+
+    def write_command(self, suite: str) -> str:
+        """Return what shows it again. A person pastes this, so it holds names alone."""
         row, ends = self.rows[0], f"{self.parent[:12]} {self.commit[:12]}"
-        return f"ci-perf bisect {ends} {row.workload} --metric {row.metric}"
+        return f"ci-perf bisect {ends} {row.workload} --metric {row.metric} --suite {suite}"
 
 
 class CreepStep(Struct, frozen=True, kw_only=True):

@@ -208,13 +208,13 @@ def _write_body(client: Client, loss: TrackedLoss, teams: Sequence[str]) -> str:
     blocks: list[Block] = [_line("State: {value}.", loss.said)]
     if teams:
         blocks.append((Words(f"For {', '.join(dict.fromkeys(teams))}."),))
-    first = loss.reports[0][1]
+    scope, first = loss.reports[0]
     if isinstance(first, Culprit):
         brought = [Words(f"#{number}") for number in issues.list_pulls(client, loss.commit)]
         blocks += _describe_culprit(first, [*brought])
     blocks.append(_lay_out_rows(loss.reports))
     if isinstance(first, Culprit):
-        blocks += _show_again(first)
+        blocks += _show_again(first, Path(scope).name.replace("builtin-", "builtin:"))
     else:
         crept = [report for _, report in loss.reports if isinstance(report, Creep)]
         blocks += _describe_steps(crept)
@@ -272,7 +272,7 @@ def _lay_out_rows(reports: Sequence[tuple[str, Culprit | Creep]]) -> Table:
     return Table(heading, rows, left=("metric", "measured on"))
 
 
-def _show_again(culprit: Culprit) -> Iterator[Block]:
+def _show_again(culprit: Culprit, suite: str) -> Iterator[Block]:
     if cause := culprit.cause:
         yield fill(
             "Cause: {text}{function}{file}",
@@ -281,7 +281,7 @@ def _show_again(culprit: Culprit) -> Iterator[Block]:
             file=(Words(" of "), cause.file) if cause.file else (),
         )
     yield (Words("To see it again:"),)
-    yield Listing(culprit.command, "sh")
+    yield Listing(culprit.write_command(suite), "sh")
 
 
 def _describe_steps(creeps: Sequence[Creep]) -> Iterator[Block]:

@@ -13,7 +13,7 @@ def build_page(watched: Watched) -> Page:
     """Say what is open, then what is closed, suspected, or without an answer."""
     parts: list[Block] = [headline(watched)]
     for culprit in watched.culprits:
-        parts += _describe_culprit(culprit)
+        parts += _describe_culprit(culprit, watched.suite)
     parts += [_describe_creep(each) for each in watched.creeps if each.state == "open"]
     for each in watched.suspicions:
         words = {
@@ -49,7 +49,7 @@ def headline(watched: Watched) -> Phrase:
     return (Words(f"{watched.suite} at {watched.head[:_ID]}: {', '.join(said)}"),)
 
 
-def _describe_culprit(culprit: Culprit) -> list[Block]:
+def _describe_culprit(culprit: Culprit, suite: str) -> list[Block]:
     name = f"{culprit.commit[:_ID]} {culprit.subject}".strip()
     parts: list[Block] = [
         fill(
@@ -57,7 +57,7 @@ def _describe_culprit(culprit: Culprit) -> list[Block]:
             name=(name,),
             author=(culprit.author.name,),
             why=(Words(", "), Sentence(culprit.reason)) if culprit.reason else (),
-            command=(culprit.command,),
+            command=(culprit.write_command(suite),),
         )
     ]
     for row in culprit.rows:

@@ -87,7 +87,8 @@ def test_an_issue_is_opened_for_its_author_with_all_that_is_known(night):
         "of 19 commits after `000000000000`, up to `000000000000`",
         "| `a` | step time | +10.0 % [+8.0, +12.0] | 10.0 → 11.0 ms |",
         "Cause: `copy 1 → 3 calls`, in `forward` of `model.py`",
-        f"```sh\nci-perf bisect {a_sha(6)[:12]} {night.culprit[:12]} a --metric step_time_s\n```",
+        f"```sh\nci-perf bisect {a_sha(6)[:12]} {night.culprit[:12]} a --metric step_time_s",
+        " --suite smoke\n```",
     ):
         assert part in body
 
