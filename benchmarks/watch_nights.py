@@ -10,7 +10,6 @@ differences of pairs; the judge decides as in `ci-perf watch`. A night has time 
 import argparse
 import math
 import random
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from pathlib import Path
@@ -19,22 +18,24 @@ from benchmarks.bisection import Machine
 from ci_perf.features.bisect import bisecting
 from ci_perf.features.bisect.bisecting import Search
 from ci_perf.features.bisect.bisection import CommitAnswer
-from ci_perf.features.watch.branch_line import BranchLine, Described
+from ci_perf.features.watch.branch_line import BranchLine
 from ci_perf.features.watch.night import BudgetSpentError, Key, Night, Searched
 from ci_perf.features.watch.sessions import PairsAnswer
 from ci_perf.features.watch.suspects import SUSPICIOUS, Suspect, find_better
 from ci_perf.judging.confirm import Outcome
 from ci_perf.judging.policy import Policy, PolicyKind, policy_of
+from ci_perf.model.commit import Commit
 from ci_perf.model.comparison import Change, Code, Interval, Verdict
 from ci_perf.model.environment import CpuMachine
 from ci_perf.model.run import Tool
-from ci_perf.model.watch import Person, Watched, WatchedRepository
+from ci_perf.model.watch import Watched, WatchedRepository
 
 USUAL = policy_of(PolicyKind.TIME)
 # How much pairs, and sessions of the history, differ: as shares of the limit.
 MACHINES = {"calm": (0.2, 0.2), "typical": (0.5, 0.4), "noisy": (1.0, 0.8)}
 COMMITS, WEEK, SESSIONS, KEPT, REVERTED_AFTER = 5, 7, 12, 20, 2
 FIRST_DAY = date(2026, 1, 1)
+SOME_COMMIT = Commit(id="c", author="a", date=FIRST_DAY.isoformat(), title="")
 _STEP = "step_time_s"
 _VERDICTS = {
     "regressed": Verdict.REGRESSED,
@@ -50,11 +51,6 @@ _LIKE = {
 
 class _Line(BranchLine):
     """A branch without a repository."""
-
-    def describe(self, commit: str) -> Described:
-        del commit
-        day = FIRST_DAY.isoformat()
-        return Described(author=Person(name="a", email="a@example.org"), subject="", date=day)
 
     def find_revert(self, commit: str) -> str:
         del commit
@@ -74,16 +70,14 @@ class Simulated:
     left: int = 0
 
     def measure_pairs(
-        self, commit: str, base: str, workloads: Sequence[str], *, explains: bool = False
+        self, commit: str, base: str, names: list[str], *, explains: bool = False, keeps: float = 0
     ) -> PairsAnswer:
         """See CommitLauncher."""
         del explains
-        self._spend()
+        self._spend(keeps)
         effect = self.levels[commit] - self.levels[base]
         return PairsAnswer(
-            changes={
-                (name, _STEP): self._change(name, self._draw(USUAL, effect)) for name in workloads
-            }
+            changes={(name, _STEP): self._change(name, self._draw(USUAL, effect)) for name in names}
         )
 
     def search(self, good: str, bad: str, key: Key) -> Searched:
@@ -123,8 +117,8 @@ class Simulated:
             if goods
         ]
 
-    def _spend(self) -> None:
-        if self.left <= 0:
+    def _spend(self, keeps: float = 0.0) -> None:
+        if self.left <= keeps * SESSIONS:
             raise BudgetSpentError
         self.left -= 1
 
@@ -217,6 +211,7 @@ def _watch(world: Simulated, before: Watched | None, night: int) -> Watched:
         repository=WatchedRepository(root="c0"),
         commits=commits,
         places={commit: at for at, commit in enumerate(commits)},
+        described=dict.fromkeys(commits, SOME_COMMIT),
     )
     today = (FIRST_DAY + timedelta(days=night)).isoformat()
     known = Watched(

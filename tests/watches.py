@@ -42,7 +42,7 @@ def a_culprit(number: int = 7, *workloads: str, **fields: Any) -> Culprit:
     values: dict[str, Any] = {
         "commit": a_sha(number),
         "parent": a_sha(number - 1),
-        "author": Person(name="Ada", email="ada@example.org"),
+        "author": Person(name="Ada"),
         "subject": "Copy the weights",
         "date": "2026-11-28T10:00:00Z",
         "window": CommitWindow(good=a_sha(1), bad=a_sha(20), commits=19),
@@ -62,7 +62,10 @@ def a_creep(**fields: Any) -> Creep:
         "change": 1.06,
         "low": 1.05,
         "high": 1.07,
-        "largest": (CreepStep(commit=a_sha(3), subject="Check the input", change=1.02),),
+        "largest": (
+            CreepStep(commit=a_sha(3), subject="Check the input", change=1.02),
+            CreepStep(commit=a_sha(9), subject="Log more", change=1.015, commits=4),
+        ),
     }
     return Creep(**{**values, **fields})
 

@@ -10,6 +10,7 @@ import msgspec
 from ci_perf.model.base import (
     SCHEMA_VERSION,
     Amount,
+    AtLeastOne,
     Count,
     DateOrEmpty,
     Name,
@@ -25,7 +26,7 @@ from ci_perf.model.run import Tool
 FILE = "watch.json"
 # More losses than a person would read of.
 _MOST = 1000
-_LARGEST_STEPS = 3
+LARGEST_STEPS = 3
 
 LossState = Literal["open", "repaired", "accepted"]
 Day = Annotated[DateOrEmpty, msgspec.Meta(min_length=10)]
@@ -44,7 +45,6 @@ class Person(Struct, frozen=True, kw_only=True):
     """Who wrote a commit."""
 
     name: Text
-    email: Text
 
 
 class CommitWindow(Struct, frozen=True, kw_only=True):
@@ -122,11 +122,12 @@ class Culprit(Struct, frozen=True, kw_only=True):
 
 
 class CreepStep(Struct, frozen=True, kw_only=True):
-    """A commit whose pairs show a part of a creep."""
+    """A part of a creep: the last of the ``commits`` one of which it is, or several."""
 
     commit: Name
     subject: Text
     change: Ratio
+    commits: AtLeastOne = 1
 
 
 class Since(Struct, frozen=True, kw_only=True):
@@ -137,7 +138,11 @@ class Since(Struct, frozen=True, kw_only=True):
 
 
 class Creep(Struct, frozen=True, kw_only=True):
-    """A metric that became worse in steps below its limit; ``largest`` are those that are known."""
+    """A metric that became worse in steps below its limit.
+
+    ``largest`` are the steps that pairs or the history tell from noise; it is empty where they
+    cannot. ``checked`` is the day of the last answer.
+    """
 
     workload: Name
     metric: Name
@@ -145,9 +150,20 @@ class Creep(Struct, frozen=True, kw_only=True):
     change: Ratio
     low: Ratio
     high: Ratio
-    largest: Annotated[tuple[CreepStep, ...], msgspec.Meta(max_length=_LARGEST_STEPS)] = ()
+    largest: Annotated[tuple[CreepStep, ...], msgspec.Meta(max_length=LARGEST_STEPS)] = ()
     owner: Text | None = None
     state: LossState = "open"
+    checked: DateOrEmpty = ""
+
+    @property
+    def keys(self) -> tuple[tuple[str, str], ...]:
+        """Its workload and metric, as those of a culprit."""
+        return ((self.workload, self.metric),)
+
+    @property
+    def base(self) -> str:
+        """See Culprit."""
+        return self.since.commit
 
 
 class Suspicion(Struct, frozen=True, kw_only=True):

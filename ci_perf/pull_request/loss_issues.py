@@ -289,15 +289,19 @@ def _describe_steps(creeps: Sequence[Creep]) -> Iterator[Block]:
         since = {"commit": (creep.since.commit[:_SHOWN],), "metric": (creep.metric,)}
         said = f"{{metric}} since {creep.since.day} ({{commit}}), in steps below the limit."
         yield fill(said, **since)
-        if creep.largest:
-            yield Bullets(
-                [
-                    (
-                        Words(f"{units.change(each.change)} "),
-                        each.commit[:_SHOWN],
-                        Words(" "),
-                        Sentence(each.subject),
-                    )
-                    for each in creep.largest
-                ]
-            )
+        if not creep.largest:
+            yield (Words("The history of its sessions cannot tell the steps apart."),)
+            continue
+        yield (Words("The largest steps that its sessions or pairs tell from noise:"),)
+        yield Bullets(
+            [
+                (
+                    Words(f"{units.change(each.change)} "),
+                    Words(f"by one of {each.commits} commits up to " if each.commits > 1 else ""),
+                    each.commit[:_SHOWN],
+                    Words(" "),
+                    Sentence(each.subject),
+                )
+                for each in creep.largest
+            ]
+        )

@@ -2,52 +2,35 @@
 
 import os
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 
 from ci_perf.errors import UsageError
-from ci_perf.model.watch import Person, WatchedRepository
+from ci_perf.model.commit import Commit
+from ci_perf.model.watch import WatchedRepository
 from ci_perf.system import git, git_log
 
-_FIELDS = 4
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Described:
-    """A commit for people: ``date`` in ISO 8601."""
-
-    author: Person
-    subject: str
-    date: str
+_MOST = 10**9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BranchLine:
-    """The commits of HEAD along first parents, oldest first."""
+    """The commits of HEAD along first parents, oldest first; ``places`` count from 0."""
 
     top: Path
     repository: WatchedRepository
     commits: tuple[str, ...]
     places: dict[str, int] = field(repr=False)
+    described: dict[str, Commit] = field(repr=False)
 
     @property
     def head(self) -> str:
         """The newest commit."""
         return self.commits[-1]
 
-    def position(self, commit: str) -> int | None:
-        """Return the place of a commit, from 0; `None` where the branch lacks it."""
-        return self.places.get(commit)
-
     def parent(self, commit: str) -> str:
         """Return the commit before one that is not the first."""
         return self.commits[self.places[commit] - 1]
-
-    def describe(self, commit: str) -> Described:
-        """Say who wrote a commit, what, and when."""
-        form = "%cI%x00%aN%x00%aE%x00%s"
-        told = git.run(self.top, "show", "--no-patch", f"--format={form}", commit).out
-        date, name, email, subject = [*told.split("\0"), *[""] * _FIELDS][:_FIELDS]
-        return Described(author=Person(name=name, email=email), subject=subject[:200], date=date)
 
     def find_first_with(self, text: str, path: Path) -> str | None:
         """Return the oldest commit of the line with a text in a file; `None` for none."""
@@ -70,12 +53,13 @@ def read_line(root: Path) -> BranchLine:
             "watch: expected the whole history, found a shallow clone; `git fetch --unshallow` "
             "brings it (`fetch-depth: 0` for actions/checkout)"
         )
-    commits = git.run(branch.top, "rev-list", "--first-parent", "--reverse", branch.commit).out
-    line = tuple(commits.split())
+    known = git_log.last_first_parents(branch.top, branch.commit, _MOST, datetime.now(UTC))
+    line = tuple(each.commit.id for each in reversed(known))
     name = os.environ.get("GITHUB_REPOSITORY") or "/".join(branch.address.split("/")[3:]) or None
     return BranchLine(
         top=branch.top,
         repository=WatchedRepository(root=line[0], name=name),
         commits=line,
         places={commit: at for at, commit in enumerate(line)},
+        described={each.commit.id: each.commit for each in known},
     )

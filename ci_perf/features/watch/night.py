@@ -3,6 +3,7 @@
 What launches comes in as an argument, so that nights can be simulated.
 """
 
+import contextlib
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -13,16 +14,18 @@ import msgspec
 
 from ci_perf.features.watch.branch_line import BranchLine
 from ci_perf.features.watch.sessions import PairsAnswer
-from ci_perf.features.watch.suspects import Suspect
+from ci_perf.features.watch.suspects import HistoryStep, Suspect
 from ci_perf.model import metrics
 from ci_perf.model.comparison import Change
 from ci_perf.model.watch import (
+    LARGEST_STEPS,
     CommitWindow,
     Creep,
     CreepStep,
     Culprit,
     LossCause,
     LossRow,
+    Person,
     Since,
     Suspicion,
     Unanswered,
@@ -33,6 +36,8 @@ Key = tuple[str, str]
 """A workload and a metric."""
 _KEPT = timedelta(days=30)
 _SHOWN = 12
+# Open commits are asked first, and leave this share of the budget to the search.
+_FOR_SEARCH = 0.5
 
 
 class BudgetSpentError(Exception):
@@ -57,9 +62,12 @@ class CommitLauncher(Protocol):
     """Launches commits. Both methods raise BudgetSpentError."""
 
     def measure_pairs(
-        self, commit: str, base: str, workloads: Sequence[str], *, explains: bool = False
+        self, commit: str, base: str, names: list[str], *, explains: bool = False, keeps: float = 0
     ) -> PairsAnswer:
-        """Launch a commit beside an older one, and return what their pairs show."""
+        """Let pairs of workloads `names` tell a commit from an older one.
+
+        The share of the budget that `keeps` says is left.
+        """
 
     def search(self, good: str, bad: str, key: Key) -> Searched:
         """Search for the commit that is to blame, after `good` and up to `bad`."""
@@ -101,6 +109,7 @@ class Night:
     creeps: dict[Key, Creep] = field(init=False)
     suspicions: dict[Key, Suspicion] = field(init=False)
     no_answer: dict[str, str] = field(default_factory=dict)
+    steps: dict[Key, Sequence[HistoryStep]] = field(default_factory=dict)
     is_complete: bool = True
 
     def __post_init__(self) -> None:
@@ -111,16 +120,26 @@ class Night:
             if each.state != "repaired" or each.checked > oldest
         }
         # Repaired ones stay, for the job that closes their issue may have failed.
-        self.creeps = {(each.workload, each.metric): each for each in self.known.creeps}
+        self.creeps = {key: each for each in self.known.creeps for key in each.keys}
         self.suspicions = {(each.workload, each.metric): each for each in self.known.suspicions}
 
     def go(self, suspects: Sequence[Suspect], unanswered: dict[str, str]) -> Watched:
         """Return what is known after this night. Raises KeyboardInterrupt: the rest is kept."""
+        late = {each.workload for each in self.known.no_answer}
         self.no_answer = dict(unanswered)
+        self.steps = {(each.workload, each.metric): each.steps for each in suspects}
+        self.culprits = {name: self._settle(each) for name, each in self.culprits.items()}
+        # What a budget has left out comes first in the next night, unless it alone takes too long.
+        waiting = sorted(
+            self._list_open(),
+            key=lambda each: (not late.isdisjoint(_list_workloads(each)), each.checked),
+        )
         try:
-            self._check_culprits()
-            self._check_creeps()
+            if suspects or any(each.left for each in self.suspicions.values()):
+                with contextlib.suppress(BudgetSpentError):
+                    self._ask_again(waiting, keeps=_FOR_SEARCH)
             self._search(self._find_losses(suspects))
+            self._ask_again(waiting)
         except BudgetSpentError:
             self.is_complete = False
         return self._keep()
@@ -141,20 +160,14 @@ class Night:
 
     # --- what earlier nights have found
 
-    def _check_culprits(self) -> None:
-        # What a budget has left out comes first in the next night.
-        for culprit in sorted(self.culprits.values(), key=lambda each: each.checked):
-            self.culprits[culprit.commit] = self._check_culprit(culprit)
-            self._keep()
-
-    def _check_culprit(self, culprit: Culprit) -> Culprit:
-        """Return a culprit with the answer of tonight; without one, only its day may reopen it."""
+    def _settle(self, culprit: Culprit) -> Culprit:
+        """Return a culprit with what is known of it tonight without pairs."""
         if culprit.state == "accepted" and culprit.until and culprit.until < self.today:
             why = f"the loss was accepted until {culprit.until}"
             culprit = msgspec.structs.replace(culprit, state="open", reason=why)
         if culprit.state != "open":
             return culprit
-        if self.line.position(culprit.parent) is None:
+        if culprit.parent not in self.line.places:
             why = "its parent is no longer in the history of the branch: was that rewritten?"
             return msgspec.structs.replace(culprit, reason=why)
         accepted = self.find_accepted(culprit)
@@ -163,45 +176,52 @@ class Night:
             return msgspec.structs.replace(
                 culprit, state="accepted", until=until, reason=reason, checked=self.today
             )
-        answer = self.launcher.measure_pairs(
-            self.line.head, culprit.parent, sorted({row.workload for row in culprit.rows})
-        )
-        said = {answer.says(row.workload, row.metric) for row in culprit.rows}
-        if said == {"alike"}:
-            revert = self.line.find_revert(culprit.commit)
-            how = f", reverted by {revert[:_SHOWN]}" if revert else ""
-            why = f"pairs of {self.line.head[:_SHOWN]} and {culprit.parent[:_SHOWN]} agree{how}"
-            return msgspec.structs.replace(
-                culprit,
-                state="repaired",
-                good_again=self.line.head,
-                reason=why,
-                checked=self.today,
-            )
-        if "worse" in said:
-            return msgspec.structs.replace(culprit, checked=self.today)
-        self._note_failures(answer, (row.workload for row in culprit.rows))
         return culprit
 
-    def _check_creeps(self) -> None:
-        for key, creep in self.creeps.items():
-            if creep.state != "open":
+    def _list_open(self) -> Iterable[Culprit | Creep]:
+        """Yield what pairs can be asked about."""
+        every: list[Culprit | Creep] = [*self.culprits.values(), *self.creeps.values()]
+        for known in every:
+            if known.state != "open":
                 continue
-            if self.line.position(creep.since.commit) is None:
-                self.no_answer[key[0]] = (
-                    f"{creep.since.commit[:_SHOWN]}, where its creep began, is no longer in the "
-                    "history of the branch"
+            if known.base in self.line.places:
+                yield known
+            elif isinstance(known, Creep):
+                self.no_answer[known.workload] = (
+                    f"{known.base[:_SHOWN]}, where its creep began, is no longer in the history of "
+                    "the branch"
                 )
-                continue
-            answer = self.launcher.measure_pairs(self.line.head, creep.since.commit, [key[0]])
-            said = answer.says(*key)
-            if said == "alike":
-                self.creeps[key] = msgspec.structs.replace(creep, state="repaired")
-            elif said == "worse":
-                self._note_creep(key, creep.since, answer.changes[key], creep.largest)
+
+    def _ask_again(self, waiting: list[Culprit | Creep], *, keeps: float = 0.0) -> None:
+        """Let pairs say what is still worse; what they cannot tell stays as it is."""
+        while waiting:
+            known = waiting[0]  # a search may have added to it
+            known = self.culprits.get(known.commit, known) if isinstance(known, Culprit) else known
+            workloads = _list_workloads(known)
+            answer = self.launcher.measure_pairs(self.line.head, known.base, workloads, keeps=keeps)
+            said = {answer.says(*key) for key in known.keys}
+            if "worse" not in said and said != {"alike"}:
+                self._note_failures(answer, workloads)
+            elif isinstance(known, Culprit):
+                self.culprits[known.commit] = self._answer_culprit(known, is_worse="worse" in said)
+            elif "worse" in said:
+                (key,) = known.keys
+                self._note_creep(key, known.since, answer.changes[key], known.largest)
             else:
-                self._note_failures(answer, [key[0]])
+                self.creeps[known.keys[0]] = msgspec.structs.replace(
+                    known, state="repaired", checked=self.today
+                )
+            del waiting[0]
             self._keep()
+
+    def _answer_culprit(self, culprit: Culprit, *, is_worse: bool) -> Culprit:
+        culprit = msgspec.structs.replace(culprit, checked=self.today)
+        if is_worse:
+            return culprit
+        head, revert = self.line.head, self.line.find_revert(culprit.commit)
+        how = f", reverted by {revert[:_SHOWN]}" if revert else ""
+        why = f"pairs of {head[:_SHOWN]} and {culprit.parent[:_SHOWN]} agree{how}"
+        return msgspec.structs.replace(culprit, state="repaired", good_again=head, reason=why)
 
     # --- what is suspected
 
@@ -227,10 +247,10 @@ class Night:
         """Return what is searched already, as far as the branch has the commits yet."""
         losses = []
         for key, each in list(self.suspicions.items()):
-            places = [self.line.position(commit) for commit in each.left]
-            if places and None not in places and places[0]:
+            places = self.line.places
+            if each.left and all(map(places.get, each.left)):  # the first commit has no parent
                 good = self.line.parent(each.left[0])
-                since = good if self.line.position(each.good) is None else each.good
+                since = each.good if each.good in places else good
                 losses.append(Loss(key=key, good=good, bad=each.left[-1], since=since))
             else:
                 self.suspicions[key] = msgspec.structs.replace(each, left=())
@@ -253,11 +273,7 @@ class Night:
         return [self.line.commits[at] for at in dict.fromkeys(later)]
 
     def _list_culprits(self, key: Key) -> list[Culprit]:
-        return [
-            each
-            for each in self.culprits.values()
-            if key in {(row.workload, row.metric) for row in each.rows}
-        ]
+        return [each for each in self.culprits.values() if key in each.keys]
 
     def _is_creeping(self, key: Key) -> bool:
         return key in self.creeps and self.creeps[key].state == "open"
@@ -288,7 +304,6 @@ class Night:
                 )
             else:
                 self._note_failures(answer, [key[0]])
-                self.is_complete = self.is_complete and not answer.is_late
             if said != "alike" or not waiting[key]:
                 self.suspicions[key] = suspicion
                 del waiting[key]
@@ -352,13 +367,11 @@ class Night:
                 if rest:
                     self._set_left(rest[0], self._between(rest[0].good, rest[0].bad))
         elif said == "alike" and change is not None and loss.good != parent:
-            own = answer.changes.get(loss.key)
-            largest: tuple[CreepStep, ...] = ()
-            if own and own.ratio and own.ratio > 1:
-                subject = self.line.describe(commit).subject
-                largest = (CreepStep(commit=commit, subject=subject, change=own.ratio),)
-            since = Since(commit=loss.good, day=self.line.describe(loss.good).date[:10])
-            self._note_creep(loss.key, since, change, largest)
+            own, known = answer.changes.get(loss.key), list[CreepStep]()
+            if own and own.ratio and (own.interval.low if own.interval else own.ratio) > 1:
+                known = [self._make_step(HistoryStep(parent, commit, own.ratio))]
+            since = Since(commit=loss.good, day=self.line.described[loss.good].date[:10])
+            self._note_creep(loss.key, since, change, known)
             self._set_left(loss, ())
         elif said == "alike":
             if not self._is_explained(loss.key):
@@ -368,7 +381,6 @@ class Night:
             self._forget(loss)
         else:
             self._note_failures(answer, [loss.key[0]])
-            self.is_complete = self.is_complete and not answer.is_late
         self._keep()
 
     def _forget(self, loss: Loss) -> None:
@@ -395,7 +407,7 @@ class Night:
         self._keep()
 
     def _add_culprit(self, commit: str, loss: Loss, worse: Sequence[Change]) -> None:
-        described, parent = self.line.describe(commit), self.line.parent(commit)
+        described, parent = self.line.described[commit], self.line.parent(commit)
         window: Suspicion | Loss = self.suspicions.get(loss.key, loss)
         if window.good not in self.line.places or window.bad not in self.line.places:
             window = loss
@@ -405,8 +417,8 @@ class Night:
         self.culprits[commit] = Culprit(
             commit=commit,
             parent=parent,
-            author=described.author,
-            subject=described.subject,
+            author=Person(name=described.author),
+            subject=described.title,
             date=described.date,
             window=CommitWindow(
                 good=window.good,
@@ -421,7 +433,7 @@ class Night:
         )
 
     def _note_creep(
-        self, key: Key, since: Since, change: Change, largest: tuple[CreepStep, ...]
+        self, key: Key, since: Since, change: Change, known: Sequence[CreepStep]
     ) -> None:
         ratio = change.ratio or 1.0
         self.creeps[key] = Creep(
@@ -431,14 +443,47 @@ class Night:
             change=ratio,
             low=change.interval.low if change.interval else ratio,
             high=change.interval.high if change.interval else ratio,
-            largest=largest,
+            largest=self._list_largest(key, since, known),
             owner=self.find_owner(key[0]),
+            checked=self.today,
+        )
+
+    def _list_largest(
+        self, key: Key, since: Since, known: Sequence[CreepStep]
+    ) -> tuple[CreepStep, ...]:
+        """Return the largest steps that pairs or the history show, each of the fewest commits."""
+        begin = self.line.places[since.commit]
+        steps = [
+            self._make_step(each)
+            for each in self.steps.get(key, ())
+            if begin <= self.line.places[each.good] < self.line.places[each.bad]
+        ]
+        told, largest = set[int](), list[CreepStep]()
+        for step in sorted([*known, *steps], key=lambda each: each.commits):
+            last = self.line.places.get(step.commit, -1)
+            window = {*range(last, last - step.commits, -1)}
+            if last > begin and told.isdisjoint(window):
+                told |= window
+                largest.append(step)
+        return tuple(sorted(largest, key=lambda each: -each.change)[:LARGEST_STEPS])
+
+    def _make_step(self, step: HistoryStep) -> CreepStep:
+        return CreepStep(
+            commit=step.bad,
+            subject=self.line.described[step.bad].title,
+            change=step.change,
+            commits=len(self._between(step.good, step.bad)),
         )
 
     def _note_failures(self, answer: PairsAnswer, workloads: Iterable[str]) -> None:
+        self.is_complete = self.is_complete and not answer.is_late
         why = "the budget ended before" if answer.is_late else "pairs decided nothing"
         for name in workloads:
             self.no_answer[name] = answer.failures.get(name, why)
+
+
+def _list_workloads(known: Culprit | Creep) -> list[str]:
+    return sorted({name for name, _ in known.keys})
 
 
 def _row_of(change: Change) -> LossRow:

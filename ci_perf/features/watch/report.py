@@ -72,9 +72,19 @@ def _describe_culprit(culprit: Culprit, suite: str) -> list[Block]:
 def _describe_creep(creep: Creep) -> Phrase:
     change = units.change(creep.change, creep.low, creep.high)
     since = Words(f" since {creep.since.day}, in small steps")
-    steps = [f"{each.commit[:_ID]} {each.subject}" for each in creep.largest]
-    largest: Phrase = (Words("; the largest known: "), "; ".join(steps)) if steps else ()
-    return _line(creep.workload, creep.metric, (change, since, *largest))
+    return _line(creep.workload, creep.metric, (change, since, *describe_largest(creep)))
+
+
+def describe_largest(creep: Creep) -> Phrase:
+    """Name the largest steps, or say that nobody can."""
+    if not creep.largest:
+        return (Words("; its history cannot tell them apart"),)
+    said: Phrase = (Words("; the largest: "),)
+    for at, step in enumerate(creep.largest):
+        one_of = f"one of {step.commits} commits up to " if step.commits > 1 else ""
+        head = f"{', ' if at else ''}{units.change(step.change)} by {one_of}"
+        said = (*said, Words(head), f"{step.commit[:_ID]} {step.subject}".strip())
+    return said
 
 
 def _line(workload: str, metric: str, said: Phrase) -> Phrase:

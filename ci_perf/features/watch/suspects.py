@@ -1,5 +1,6 @@
 """What the history of a machine suspects: a session that is worse than its sessions before."""
 
+import itertools
 import math
 import statistics
 from collections.abc import Callable, Iterator, Sequence
@@ -19,18 +20,32 @@ _WORSE = frozenset({Verdict.REGRESSED, Verdict.LIKELY_SLOWER})
 SUSPICIOUS = 0.5
 # Two sessions in a row may be lucky.
 _APART = 3
+# What tells a step from noise: standard deviations of a session, learned from so many values.
+_CLEAR = 3.0
+_LEAST_VALUES = 6
+_LEAST_NOISE = 1e-3
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryStep:
+    """A rise of the level after the commit ``good``, up to ``bad``, as a factor."""
+
+    good: str
+    bad: str
+    change: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suspect:
     """A metric that may be worse than in the commits ``goods``, the likeliest one first.
 
-    The last one is where its current epoch began.
+    The last one is where its current epoch began. ``steps`` are those that stand out of its noise.
     """
 
     workload: str
     metric: str
     goods: tuple[str, ...]
+    steps: tuple[HistoryStep, ...] = ()
 
 
 def find_suspects(
@@ -61,32 +76,43 @@ def find_suspects(
             ]
             if limit is None or not limit.gate or not sessions:
                 continue
-            places = _find_places(metric, limit, sessions, subject)
+            levels = _list_levels(metric, sessions, subject)
+            places = find_better(levels, _find_least(metric, limit, sessions)) if levels else []
             if not places and (subject.workload, metric.name) in said:
                 places = [len(sessions) - 1, 0]
             if places:
-                goods = [locate(baseline, sessions[at]) or "" for at in places]
+                commits = [*(locate(baseline, each) or "" for each in sessions), head.source.commit]
+                goods = dict.fromkeys(commits[at] for at in places)
                 yield Suspect(
-                    workload=subject.workload, metric=metric.name, goods=tuple(dict.fromkeys(goods))
+                    workload=subject.workload,
+                    metric=metric.name,
+                    goods=tuple(goods),
+                    steps=tuple(find_steps(commits, levels)) if metric.kind in KIND_OF else (),
                 )
 
 
-def _find_places(
-    metric: Metric, limit: Limit, sessions: Sequence[RecordedSession], subject: Subject
-) -> list[int]:
-    """Return which sessions HEAD looks worse than.
+def _list_levels(
+    metric: Metric, sessions: Sequence[RecordedSession], subject: Subject
+) -> list[float]:
+    """Return a level for each session and for HEAD, larger where worse; none where HEAD has none.
 
-    What is compared exactly is worse where it is larger at all.
+    What is noisy is a logarithm.
     """
-    is_noisy = metric.kind in KIND_OF
     every: list[RecordedSession | SessionNumbers] = [*sessions, *subject.sessions]
     listed = [metric_values.list_session_values(each, metric.name) for each in every]
     centres = [metric_values.centre(metric.kind, [values]) for values in listed if values]
-    if len(centres) <= len(sessions):  # HEAD lacks the metric
+    if len(centres) <= len(sessions):
         return []
     sign = -1 if metric.better is Better.HIGHER else 1
-    least = SUSPICIOUS * math.log1p(relative_size(limit, centres[0])) if is_noisy else 0.0
-    return find_better([sign * (math.log(each) if is_noisy else each) for each in centres], least)
+    return [sign * (math.log(each) if metric.kind in KIND_OF else each) for each in centres]
+
+
+def _find_least(metric: Metric, limit: Limit, sessions: Sequence[RecordedSession]) -> float:
+    """Return by how much HEAD looks worse; what is compared exactly is worse if larger at all."""
+    if metric.kind not in KIND_OF:
+        return 0.0
+    first = metric_values.list_session_values(sessions[0], metric.name)
+    return SUSPICIOUS * math.log1p(relative_size(limit, metric_values.centre(metric.kind, [first])))
 
 
 def find_better(values: Sequence[float], least: float) -> list[int]:
@@ -102,6 +128,23 @@ def find_better(values: Sequence[float], least: float) -> list[int]:
     newest = better[-1]
     earlier = [at for at in better if at <= newest - _APART]
     return list(dict.fromkeys([newest, *earlier[-1:], 0]))
+
+
+def find_steps(commits: Sequence[str], levels: Sequence[float]) -> Iterator[HistoryStep]:
+    """Yield where two sessions are above the two before by more than noise, and by how much.
+
+    The noise is that of the median step between neighbours: where each is as large as the others,
+    none is told.
+    """
+    if len(levels) < _LEAST_VALUES:
+        return
+    moves = [abs(after - before) for before, after in itertools.pairwise(levels)]
+    # The median of |N(0, 2 variances)| is 0.6745 * sqrt(2) standard deviations.
+    noise = max(statistics.median(moves) / (0.6745 * math.sqrt(2)), _LEAST_NOISE)
+    for at in range(1, len(levels)):
+        rise = min(levels[at : at + 2]) - max(levels[max(at - 2, 0) : at])
+        if rise > _CLEAR * noise:
+            yield HistoryStep(commits[at - 1], commits[at], math.exp(rise))
 
 
 def find_acceptance(

@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -172,7 +172,7 @@ def list_suspects(
 
     def locate(baseline: Baseline, session: RecordedSession) -> str | None:
         """Return the commit of a session; of one that was squashed, the commit that brought it."""
-        if line.position(session.source.commit) is not None:
+        if session.source.commit in line.places:
             return session.source.commit
         path = layout.path(options.baselines, machine, options.suite, baseline.workload)
         return find_first_with(session.run, path)
@@ -210,11 +210,11 @@ def _find_accepted(
 
     def find_accepted(culprit: Culprit) -> tuple[str, str | None] | None:
         tree = commit_suite.tree_of(options.root, culprit.parent)
-        place = line.position(culprit.commit) or 0
+        place = line.places.get(culprit.commit, 0)
 
         def has_culprit(session: RecordedSession) -> bool:
             """Whether a session measured it; a merged or a changed commit may have it as well."""
-            measured = line.position(session.source.commit)
+            measured = line.places.get(session.source.commit)
             return measured is None or measured >= place or session.source.dirty
 
         reason, days = "", []
@@ -253,16 +253,14 @@ class _Launcher:
     listener: Callable[[], Listener]
 
     def measure_pairs(
-        self, commit: str, base: str, workloads: Sequence[str], *, explains: bool = False
+        self, commit: str, base: str, names: list[str], *, explains: bool = False, keeps: float = 0
     ) -> PairsAnswer:
         """See CommitLauncher."""
-        left_s = self._find_left()
-        names = ", ".join(workloads)
-        self.notify(
-            f"{units.duration(left_s)} left: {commit[:_SHOWN]} beside {base[:_SHOWN]}: {names}"
-        )
+        left_s = self._find_left(keeps)
+        pair = f"{commit[:_SHOWN]} beside {base[:_SHOWN]}"
+        self.notify(f"{units.duration(left_s)} left: {pair}: {', '.join(names)}")
         explain_s = self.options.explain_s if explains else 0.0
-        return self.sessions.measure(commit, base, workloads, left_s=left_s, explain_s=explain_s)
+        return self.sessions.measure(commit, base, names, left_s=left_s, explain_s=explain_s)
 
     def search(self, good: str, bad: str, key: Key) -> Searched:
         """Bisect, as `ci-perf bisect` does. Raises BudgetSpentError and KeyboardInterrupt."""
@@ -290,8 +288,8 @@ class _Launcher:
             is_late=bisected.ended == "budget",
         )
 
-    def _find_left(self) -> float:
-        left_s = self.end - time.monotonic()
+    def _find_left(self, keeps: float = 0.0) -> float:
+        left_s = self.end - time.monotonic() - keeps * self.options.budget_s
         if left_s <= 0:
             raise BudgetSpentError
         return left_s

@@ -6,13 +6,14 @@ import msgspec
 import pytest
 
 from benchmarks import watch_nights
-from ci_perf.features.watch.branch_line import BranchLine, Described
+from ci_perf.features.watch.branch_line import BranchLine
 from ci_perf.features.watch.night import BudgetSpentError, Night, Searched
 from ci_perf.features.watch.sessions import PairsAnswer
-from ci_perf.features.watch.suspects import Suspect
-from ci_perf.model.comparison import Verdict
+from ci_perf.features.watch.suspects import HistoryStep, Suspect
+from ci_perf.model.commit import Commit
+from ci_perf.model.comparison import Interval, Verdict
 from ci_perf.model.explanation import AuthorFunction, Cause, Explanation
-from ci_perf.model.watch import LossCause, Person, Suspicion, WatchedRepository
+from ci_perf.model.watch import LossCause, Suspicion, Unanswered, WatchedRepository
 from tests.comparisons import a_change
 from tests.watches import DAY, a_creep, a_culprit, a_row, a_sha, a_watch
 
@@ -36,10 +37,6 @@ WHY = Explanation(
 class Line(BranchLine):
     """A branch from a_sha(0) to a_sha(20), without a repository."""
 
-    def describe(self, commit):
-        day = f"2026-10-{1 + self.places[commit]:02}"
-        return Described(author=Person(name="Ada", email="ada@example.org"), subject="", date=day)
-
     def find_revert(self, commit):
         return a_sha(LAST) if commit == a_sha(CULPRIT) else ""
 
@@ -49,12 +46,13 @@ class World:
 
     def __init__(self, levels, *, open_for=(), sessions=100):
         self.levels, self.open_for, self.left, self.asked = levels, open_for, sessions, []
+        self.sessions = sessions
 
     def level(self, commit):
         return self.levels(int(commit, 16))
 
-    def measure_pairs(self, commit, base, workloads, *, explains=False):
-        self._spend("pairs", commit, base)
+    def measure_pairs(self, commit, base, workloads, *, explains=False, keeps=0.0):
+        self._spend("pairs", commit, base, keeps=keeps)
         ratio = self.level(commit) / self.level(base)
         return PairsAnswer(
             changes={
@@ -83,9 +81,9 @@ class World:
         change = a_change(key[0], Verdict.REGRESSED, ratio=self.levels(last) / self.levels(first))
         return Searched(left=(a_sha(at),), change=change)
 
-    def _spend(self, *asked):
+    def _spend(self, *asked, keeps=0.0):
         self.asked.append(asked)
-        if self.left <= 0:
+        if self.left <= keeps * self.sessions:
             raise BudgetSpentError
         self.left -= 1
 
@@ -94,8 +92,8 @@ def step_at(*places, size=1.1):
     return lambda number: size ** sum(number >= at for at in places)
 
 
-def a_suspect(workload="a", *goods):
-    return Suspect(workload=workload, metric=STEP, goods=goods or (a_sha(2), a_sha(0)))
+def a_suspect(workload="a", *goods, steps=()):
+    return Suspect(workload=workload, metric=STEP, goods=goods or (a_sha(2), a_sha(0)), steps=steps)
 
 
 def spend_night(world, *suspects, find_accepted=lambda _culprit: None, keep=None, **known):
@@ -105,7 +103,16 @@ def spend_night(world, *suspects, find_accepted=lambda _culprit: None, keep=None
     nothing = {"culprits": (), "creeps": (), "suspicions": (), "no_answer": ()}
     night = Night(
         known=a_watch(**{**nothing, **known}),
-        line=Line(top=Path(), repository=repository, commits=commits, places=places),
+        line=Line(
+            top=Path(),
+            repository=repository,
+            commits=commits,
+            places=places,
+            described={
+                each: Commit(id=each, author="Ada", title="", date=f"2026-10-{1 + at:02}")
+                for each, at in places.items()
+            },
+        ),
         launcher=world,
         today=DAY,
         find_accepted=find_accepted,
@@ -147,13 +154,45 @@ def test_two_losses_of_a_window_are_two_culprits():
 
 
 def test_small_steps_are_a_creep_with_the_step_that_is_known():
-    known = spend_night(World(lambda number: 1.01**number), a_suspect())
+    known = spend_night(World(lambda number: 1.02**number), a_suspect())
 
     (creep,) = known.creeps
     assert known.culprits == ()
     assert (creep.since.commit, creep.since.day) == (a_sha(2), "2026-10-03")
-    assert creep.change == pytest.approx(1.01**18)
-    assert [round(each.change, 3) for each in creep.largest] == [1.01]
+    assert creep.change == pytest.approx(1.02**18)
+    assert [round(each.change, 3) for each in creep.largest] == [1.02]
+
+
+def test_the_largest_steps_of_a_creep_are_those_of_the_history_after_its_first_commit():
+    steps = [(1, 2, 1.04), (3, 4, 1.02), (5, 9, 1.03), (10, 12, 1.025), (15, 16, 1.01)]
+    seen = [HistoryStep(a_sha(good), a_sha(bad), change) for good, bad, change in steps]
+    world = World(lambda number: 1.01**number)
+
+    begun = spend_night(world, a_suspect(steps=seen))
+    later = spend_night(world, creeps=begun.creeps)
+
+    for known in (begun, later):
+        (creep,) = known.creeps
+        assert [(each.commit, each.change, each.commits) for each in creep.largest] == [
+            (a_sha(9), 1.03, 4),
+            (a_sha(12), 1.025, 2),
+            (a_sha(4), 1.02, 1),
+        ]
+
+
+def test_a_step_that_pairs_do_not_tell_from_none_is_not_named():
+    class Unsure(World):
+        def measure_pairs(self, *asked, **more):
+            answer = super().measure_pairs(*asked, **more)
+            changes = {
+                key: msgspec.structs.replace(each, interval=Interval(low=0.99, high=9.0))
+                for key, each in answer.changes.items()
+            }
+            return PairsAnswer(changes=changes)
+
+    known = spend_night(Unsure(lambda number: 1.02**number), a_suspect())
+
+    assert [each.largest for each in known.creeps] == [()]
 
 
 def test_a_search_goes_on_with_the_commits_that_are_left():
@@ -330,6 +369,49 @@ def test_a_culprit_that_waited_longest_is_looked_at_first():
 
     assert [each.checked for each in known.culprits] == [DAY, DAY]
     assert world.asked[0] == ("pairs", a_sha(LAST), a_sha(11))
+
+
+def test_many_open_commits_leave_half_of_a_budget_to_the_search_and_all_get_their_turn():
+    before = tuple(a_culprit(at, "b", checked="2026-11-01") for at in range(1, CULPRIT))
+    levels = step_at(CULPRIT)
+
+    known = spend_night(World(levels, sessions=6), a_suspect(), culprits=before)
+    assert [each.commit for each in known.culprits if each.checked == DAY] == [
+        *map(a_sha, (1, 2, 3, CULPRIT))
+    ]
+    assert not known.complete
+
+    known = spend_night(World(levels, sessions=6), a_suspect("c"), culprits=known.culprits)
+    assert {each.checked for each in known.culprits} == {DAY}
+    assert [len(each.rows) for each in known.culprits][-1] == 2
+
+
+def test_an_open_commit_that_waits_for_the_search_keeps_what_that_adds_to_it():
+    before = [a_culprit(at, "b", checked="2026-11-01") for at in (3, 4, 5, 6, CULPRIT)]
+    world = World(step_at(CULPRIT), sessions=8)
+
+    known = spend_night(world, a_suspect(), culprits=tuple(before))
+
+    assert world.asked[-1] == ("pairs", a_sha(LAST), a_sha(CULPRIT - 1))
+    assert {row.workload for row in known.culprits[-1].rows} == {"a", "b"}
+
+
+def test_a_commit_that_gave_no_answer_lets_others_be_asked_first_the_next_night():
+    silent, other = a_culprit(9, checked="2026-11-01"), a_culprit(12, "b", checked="2026-11-02")
+    world = World(step_at(9, 12), sessions=1)
+    why = (Unanswered(workload="a", why="the budget ended before"),)
+
+    known = spend_night(world, culprits=(silent, other), no_answer=why)
+
+    assert [each.checked for each in known.culprits] == ["2026-11-01", DAY]
+
+
+def test_a_loss_is_open_again_after_its_day_without_time_for_pairs():
+    accepted = a_culprit(CULPRIT, state="accepted", until="2026-11-28", reason="a better loss")
+
+    known = spend_night(World(step_at(CULPRIT), sessions=0), culprits=(accepted,))
+
+    assert [each.state for each in known.culprits] == ["open"]
 
 
 def test_a_parent_that_the_branch_lost_changes_no_state():

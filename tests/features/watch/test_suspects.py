@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from ci_perf.features.watch.suspects import find_acceptance, find_better
+from ci_perf.features.watch.suspects import find_acceptance, find_better, find_steps
 from ci_perf.model.baseline import MAX_SESSIONS
 from tests.branches import a_committed, a_recorded
 
@@ -24,6 +24,28 @@ LOW, HIGH = 0.0, 1.0
 )
 def test_the_newest_better_session_comes_first_and_the_oldest_last(values, places):
     assert find_better(values, 0.5) == places
+
+
+NOISE = (0.0, 0.003, -0.002, 0.001, -0.003, 0.002)
+
+
+@pytest.mark.parametrize(
+    ("levels", "told"),
+    [
+        ([*NOISE, *(0.03 + each for each in NOISE)], [6]),
+        ([*NOISE, *(0.03 + each for each in NOISE), 0.07, 0.071], [6, 12]),
+        ([*NOISE, 0.03, *NOISE], []),
+        ([*NOISE, *(-0.03 + each for each in NOISE)], []),
+        ([0.01 * at for at in range(12)], []),
+        ([0.0, 0.0, 0.0, 0.05, 0.05], []),
+    ],
+    ids=["one", "two", "one bad session", "better", "all alike", "too few"],
+)
+def test_a_step_stands_out_of_the_noise_of_its_sessions(levels, told):
+    steps = list(find_steps([f"c{at}" for at in range(len(levels))], levels))
+
+    assert [(each.good, each.bad) for each in steps] == [(f"c{at - 1}", f"c{at}") for at in told]
+    assert all(1.02 < each.change < 1.06 for each in steps)
 
 
 def test_one_lucky_session_is_not_the_last_good_one():

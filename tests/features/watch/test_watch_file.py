@@ -29,7 +29,7 @@ SHAPES = {
             a_culprit(9, "a", "b", state="accepted", reason="a better | loss"),
             a_culprit(10, rows=(a_row(metric="graph_breaks", change=None, low=None, high=None),)),
         ),
-        creeps=(a_creep(state="repaired"),),
+        creeps=(a_creep(state="repaired"), a_creep(workload="e", largest=())),
         suspicions=(),
         no_answer=(),
         complete=False,
@@ -58,9 +58,8 @@ def test_a_branch_says_whose_it_is_and_who_wrote_a_commit(line):
     assert line.repository.name == "org/project"
     assert line.repository.root == line.commits[0]
     assert line.parent(line.head) == line.commits[1]
-    told = line.describe(line.head)
-    assert (told.author.name, told.author.email) == ("a", "a@example.org")
-    assert told.subject == "more"
+    told = line.described[line.head]
+    assert (told.author, told.title) == ("a", "more")
     assert line.find_first_with("2", line.top / "code.py") == line.head
     assert line.find_first_with("nowhere", line.top / "code.py") is None
 
@@ -69,10 +68,10 @@ def test_a_strange_name_of_an_author_shifts_no_field(line):
     made = repositories.Repository(line.top)
     made.ask("commit", "--allow-empty", "--author=Ada\rEve <ada@example.org>", "-m", "Nothing")
 
-    told = line.describe("HEAD")
+    again = read_line(line.top)
 
-    assert told.author.email == "ada@example.org"
-    assert (told.subject, told.date[4], told.date[10]) == ("Nothing", "-", "T")
+    told = again.described[again.head]
+    assert (told.title, told.date[4], told.date[10]) == ("Nothing", "-", "T")
 
 
 @pytest.mark.parametrize(
@@ -91,6 +90,7 @@ def test_a_file_of_something_else_is_refused(line, tmp_path, other, suite, says)
     with pytest.raises(InvalidFileError, match=says):
         watch.read_before(file, line, suite)
     assert watch.read_before(tmp_path / "none.json", line, suite) is None
+
 
 def edit_file(file, change):
     document = json.loads(codec.encode(a_watch()))
@@ -139,7 +139,6 @@ def test_a_file_whose_issues_cannot_be_read_is_refused_and_stays(line, tmp_path,
     assert file.read_text() == text
 
 
-
 def test_a_file_of_another_machine_is_refused(tmp_path):
     own, other = (CpuMachine(cpu_model=name, logical_cores=2) for name in ("own", "other"))
     known, file = a_watch(machine=other), tmp_path / "watch.json"
@@ -158,4 +157,4 @@ def test_a_shallow_clone_is_refused(line, tmp_path):
 
 
 def test_a_lost_commit_is_not_on_the_line(line):
-    assert line.position(a_sha(1)) is None
+    assert a_sha(1) not in line.places

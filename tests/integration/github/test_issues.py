@@ -244,9 +244,12 @@ def test_a_creep_is_an_issue_of_its_own_kind(night):
     assert ": a became worse in small steps on " in night.issue.title
     assert "since 2026-10-01" in night.issue.body
     assert "- +2.0 % `000000000000` `Check the input`" in night.issue.body
+    assert "- +1.5 % by one of 4 commits up to `000000000000` `Log more`" in night.issue.body
     assert "For @octo/perf." in night.issue.body
     night.ends(night.watch(creeps=(creep, a_creep(metric="step_p95_s", state="repaired"))))
     assert "step_p95_s" not in night.issue.body
+    night.ends(night.watch(creeps=(a_creep(largest=()),)))
+    assert "cannot tell the steps apart" in night.issue.body
     night.ends(night.watch(creeps=(a_creep(state="repaired"),)))
     assert night.issue.state == "closed"
 
@@ -257,7 +260,7 @@ def test_nothing_foreign_is_obeyed(night):
     night.ends(
         night.watched(
             subject=bad,
-            author=Person(name=bad, email=bad),
+            author=Person(name=bad),
             cause=LossCause(text=bad, function=bad, file=bad),
             reason=bad,
             owner=bad,
