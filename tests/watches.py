@@ -28,7 +28,6 @@ def a_sha(number: int) -> str:
 def a_row(workload: str = "a", **fields: Any) -> LossRow:
     values: dict[str, Any] = {
         "metric": "step_time_s",
-        "kind": "time",
         "change": 1.1,
         "low": 1.08,
         "high": 1.12,
@@ -44,7 +43,6 @@ def a_culprit(number: int = 7, *workloads: str, **fields: Any) -> Culprit:
         "parent": a_sha(number - 1),
         "author": Person(name="Ada"),
         "subject": "Copy the weights",
-        "date": "2026-11-28T10:00:00Z",
         "window": CommitWindow(good=a_sha(1), bad=a_sha(20), commits=19),
         "rows": tuple(map(a_row, workloads or ("a",))),
         "cause": LossCause(text="copy 1 → 3 calls", function="forward", file="model.py"),
@@ -81,7 +79,6 @@ def a_watch(**fields: Any) -> Watched:
         "ended": f"{DAY}T03:00:00Z",
         "head": a_sha(20),
         "complete": True,
-        "known_good": a_sha(1),
         "culprits": (a_culprit(),),
         "creeps": (a_creep(),),
         "suspicions": (

@@ -65,7 +65,6 @@ class LossRow(Struct, frozen=True, kw_only=True):
 
     workload: Name
     metric: Name
-    kind: Text
     change: Ratio | None
     low: Ratio | None
     high: Ratio | None
@@ -93,7 +92,6 @@ class Culprit(Struct, frozen=True, kw_only=True):
     parent: Name
     author: Person
     subject: Text
-    date: Text
     window: CommitWindow
     rows: Annotated[tuple[LossRow, ...], msgspec.Meta(min_length=1, max_length=_MOST)]
     cause: LossCause | None = None
@@ -191,7 +189,7 @@ class Unanswered(Struct, frozen=True, kw_only=True):
 class Watched(Struct, tag_field="type", tag="watch", frozen=True, kw_only=True):
     """What is known after a night.
 
-    ``head`` is the commit that was measured, ``known_good`` the one that it was compared with.
+    ``head`` is the commit that was measured.
     ``complete`` is ``False`` where the budget ended first. Culprits stay for 30 days after they
     were repaired.
     """
@@ -205,7 +203,6 @@ class Watched(Struct, tag_field="type", tag="watch", frozen=True, kw_only=True):
     ended: Text
     head: Name
     complete: bool
-    known_good: Name | None = None
     culprits: Annotated[tuple[Culprit, ...], msgspec.Meta(max_length=_MOST)] = ()
     creeps: Annotated[tuple[Creep, ...], msgspec.Meta(max_length=_MOST)] = ()
     suspicions: Annotated[tuple[Suspicion, ...], msgspec.Meta(max_length=_MOST)] = ()

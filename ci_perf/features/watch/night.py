@@ -15,7 +15,6 @@ import msgspec
 from ci_perf.features.watch.branch_line import BranchLine
 from ci_perf.features.watch.sessions import PairsAnswer
 from ci_perf.features.watch.suspects import HistoryStep, Suspect
-from ci_perf.model import metrics
 from ci_perf.model.comparison import Change
 from ci_perf.model.watch import (
     LARGEST_STEPS,
@@ -419,7 +418,6 @@ class Night:
             parent=parent,
             author=Person(name=described.author),
             subject=described.title,
-            date=described.date,
             window=CommitWindow(
                 good=window.good,
                 bad=window.bad,
@@ -491,7 +489,6 @@ def _row_of(change: Change) -> LossRow:
     return LossRow(
         workload=change.workload,
         metric=change.metric,
-        kind=metrics.metric_of(change.metric).kind.value,
         change=change.ratio,
         low=interval.low if interval else None,
         high=interval.high if interval else None,

@@ -59,7 +59,7 @@ def watch(
     check_machine(output, before, machine)
     comparison = compare.with_baselines(run, options, label="HEAD", fail_on=None, notify=notify)
     suspects = list_suspects(run, comparison, options, line)
-    known = begin(before, line, options.suite, machine, start, suspects)
+    known = begin(before, line, options.suite, machine, git_log.utc(start))
     with signals.note_signals() as ending:
         sessions = WatchSessions(options, ending, notify, listener)
 
@@ -130,16 +130,9 @@ def check_machine(output: Path, before: Watched | None, machine: Machine) -> Non
 
 
 def begin(
-    before: Watched | None,
-    line: BranchLine,
-    suite: str,
-    machine: Machine,
-    start: datetime,
-    suspects: list[Suspect],
+    before: Watched | None, line: BranchLine, suite: str, machine: Machine, started: str
 ) -> Watched:
     """Return the document of a night of which nothing is known yet."""
-    goods = [each.goods[0] for each in suspects]
-    started = git_log.utc(start)
     notes = list(before.notes) if before else []
     if git.source(line.top).dirty:
         notes.append("uncommitted changes are in the session of HEAD, and not in pairs")
@@ -152,7 +145,6 @@ def begin(
         ended=started,
         head=line.head,
         complete=False,
-        known_good=max(goods, key=line.commits.index) if goods else None,
         culprits=before.culprits if before else (),
         creeps=before.creeps if before else (),
         suspicions=before.suspicions if before else (),

@@ -473,7 +473,7 @@ def test_a_mended_creep_stays_known_because_its_issue_may_be_open_still():
 
 
 def test_a_row_of_another_metric_is_not_mended_by_the_time():
-    rows = (a_row("a"), a_row("a", metric="peak_allocated_bytes", kind="device_memory"))
+    rows = (a_row("a"), a_row("a", metric="peak_allocated_bytes"))
 
     known = spend_night(World(step_at()), culprits=(a_culprit(CULPRIT, rows=rows),))
 

@@ -1,7 +1,6 @@
 """The file that a watch goes on with: of this repository and suite alone."""
 
 import json
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,7 @@ from ci_perf.report import tables
 from ci_perf.system import files
 from tests import repositories
 from tests.reviewed import assert_all_reviewed
-from tests.watches import a_creep, a_culprit, a_row, a_sha, a_watch
+from tests.watches import DAY, a_creep, a_culprit, a_row, a_sha, a_watch
 
 pytestmark = pytest.mark.usefixtures("lone_git")
 
@@ -112,7 +111,7 @@ def test_a_file_of_an_older_version_keeps_what_issues_are_about(line, tmp_path):
     assert before is not None
     assert (before.culprits, before.creeps) == ((a_culprit(),), (a_creep(),))
     assert before.suspicions == ()
-    begun = watch.begin(before, line, "smoke", before.machine, datetime.now(UTC), [])
+    begun = watch.begin(before, line, "smoke", before.machine, f"{DAY}T02:00:00Z")
     assert ["begins anew" in note and "unknown key" in note for note in begun.notes] == [True]
     files.write(file, begun)
     again = watch.read_before(file, line, "smoke")
