@@ -74,6 +74,7 @@ CHECKING = (
     "fail_fast",
     "explain_s",
     "traces",
+    "kernels",
 )
 
 

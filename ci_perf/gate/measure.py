@@ -14,6 +14,7 @@ from ci_perf.baselines import layout
 from ci_perf.errors import CannotWriteError, UsageError
 from ci_perf.gate import collecting, commit_suite, compare, lab, run_summary, runners
 from ci_perf.gate.commit_suite import RepositoryFolders
+from ci_perf.gate.kernels import drop_sources, prepare_empty, write_kernels
 from ci_perf.gate.options import MOST_PROCESSES, MeasureOptions
 from ci_perf.gate.traces import describe_traces, list_sides, prepare_folder
 from ci_perf.judging.earlier_checks import Before, Offered
@@ -39,6 +40,8 @@ def measure(options: MeasureOptions, *, notify: Notify, listener: Listener) -> R
     """
     if options.traces is not None and (options.against is None or not options.explain_s):
         raise UsageError("--traces: expected --against REF, and not --explain 0s")
+    if options.kernels is not None and options.against is None:
+        raise UsageError("--kernels: expected --against REF, whose pairs have both sides")
     if options.fail_fast and options.against is None:
         raise UsageError("--fail-fast: expected --against REF, whose pairs prove a loss")
     if options.add and options.against is None:
@@ -101,6 +104,7 @@ def measure_plan(
     """
     if options.output is not None:
         files.check_target(options.output)
+    kernels = prepare_empty(options.kernels)
     root = Path(plan.root)
     commit = read_state(root, None).commit
     # An interrupt ends the measuring in its own way; one that comes later finds the run written.
@@ -128,6 +132,7 @@ def measure_plan(
                 fail_fast=options.fail_fast,
                 explain_budget_s=options.explain_s or None,
                 traces=prepare_folder(options.traces),
+                keeps_sources=kernels is not None,
             )
         run = session.measure(
             here,
@@ -136,6 +141,7 @@ def measure_plan(
             records=find_records(plan, options, base, notify) if baselines else None,
             baselines=baselines and _baselines_of_base(baselines, options, base),
         )
+        sources, run = run.paired, drop_sources(run) if kernels else run
         run = _distrust_move(run, state, read_state(root, base_root))
         run = msgspec.structs.replace(run, unit=options.unit)
         if options.output is not None:
@@ -144,6 +150,8 @@ def measure_plan(
             except CannotWriteError as error:
                 raise RunNotWrittenError(str(error), run) from None
     for line in describe_traces(options.traces, list_sides(run.profiled)):
+        notify(line)
+    for line in write_kernels(kernels, sources) if kernels else []:
         notify(line)
     notify(run_summary.text(run, options.output))
     if run_summary.is_interrupted(run):

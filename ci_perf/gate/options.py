@@ -150,6 +150,15 @@ class MeasureOptions(RepositoryFolders):
         reads="path",
         metavar="DIR",
     )
+    kernels: Path | None = option(
+        None,
+        "--kernels",
+        "Write the code that torch.compile generates into this empty folder, base/ and head/, "
+        "for a diff. Only with --against.",
+        hidden=True,
+        reads="path",
+        metavar="DIR",
+    )
     runner: Runner = field(default_factory=Runner)
     output: Path | None = None
     unit: str = ""

@@ -11,7 +11,9 @@ from ci_perf.judging import canaries, comparability, launch_numbers
 from ci_perf.model.base import MOST_SECONDS
 from ci_perf.model.process import (
     BreakEven,
+    GeneratedCode,
     GpuUse,
+    Phase,
     Process,
     Profile,
     SideProfile,
@@ -180,8 +182,17 @@ def _side(processes: Sequence[Process]) -> SideProfile:
         phases=_phases(processes),
         gpus=tuple(_gpus(processes)),
         device_work=next(filter(None, (process.device_work for process in processes)), None),
-        generated=next(filter(None, (process.generated for process in processes)), None),
+        generated=_find_generated(processes),
     )
+
+
+def _find_generated(processes: Sequence[Process]) -> GeneratedCode | None:
+    """Return the code of the first launch that has any, else why one that compiled has none."""
+    names = ("generated", Phase.COUNTERS.value)
+    compiled = [each for each in processes if each.compiles and each.compiles.graphs]
+    reasons = [each.absent[name] for each in compiled for name in names if name in each.absent]
+    known = (each.generated for each in processes if each.generated)
+    return next(known, GeneratedCode(absent=reasons[0]) if reasons else None)
 
 
 def _steps_s(processes: Iterable[Process]) -> list[float]:

@@ -8,19 +8,21 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from ci_perf.model.base import MAX_ABSENT_CHARS
+from ci_perf.model.base import MAX_ABSENT_CHARS, MAX_SOURCE_CHARS
 from ci_perf.model.process import GeneratedCode, GeneratedKernel
 
 _DIGEST_CHARS = 16
 _NAME_CHARS = 200
+# Of all kernels of a launch: a result file holds 50 MiB.
+_SOURCES_CHARS = 8_000_000
 # Inductor numbers the kernels of a graph. One more of them changes all numbers after it.
 _NUMBER = re.compile(r"_\d+$")
-_CPP_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_CPP_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/[ \t]*", re.DOTALL)
 # Inductor calls its files by a hash of their text in base 32, Triton calls its own in base 16.
 _PLACE = re.compile(r"""(?<=["'])/[^"'\n]*|\bc[a-z2-7]{51}\b|\b[0-9a-f]{32,64}\b""")
 
 
-def read_generated() -> GeneratedCode | None:
+def read_generated(*, keeps_sources: bool = False) -> GeneratedCode | None:
     """Read what this process has loaded of Inductor's cache; `None` where it compiled nothing."""
     inductor = sys.modules.get("torch._inductor.codecache")
     if inductor is None:
@@ -32,7 +34,8 @@ def read_generated() -> GeneratedCode | None:
         return GeneratedCode(absent=f"{type(error).__name__}: {error}"[:MAX_ABSENT_CHARS])
     if not modules:
         return None
-    return GeneratedCode(kernels=list_kernels(modules, list_compiled(gc.get_objects())))
+    compiled = list_compiled(gc.get_objects())
+    return GeneratedCode(kernels=list_kernels(modules, compiled, keeps_sources=keeps_sources))
 
 
 Compiled = dict[str, tuple[int, int]]
@@ -57,20 +60,31 @@ def list_compiled(objects: Iterable[object]) -> Compiled:
     return compiled
 
 
-def list_kernels(modules: Iterable[str], compiled: Compiled) -> tuple[GeneratedKernel, ...]:
-    """List the kernels in the text of modules that Inductor has written, each once."""
-    kernels = set()
-    for name, source in (pair for module in modules for pair in _find_sources(module)):
-        registers, spills = compiled.get(name, (None, None))
-        text = _normalise(source.replace(name, "kernel"))
-        kernel = GeneratedKernel(
-            name=_NUMBER.sub("", name)[:_NAME_CHARS],
-            digest=hashlib.sha256(text.encode()).hexdigest()[:_DIGEST_CHARS],
-            registers=registers,
-            spills=spills,
+def list_kernels(
+    modules: Iterable[str], compiled: Compiled, *, keeps_sources: bool = False
+) -> tuple[GeneratedKernel, ...]:
+    """List the kernels in the text of modules that Inductor has written, each once, in order."""
+    texts: dict[tuple[str, str], dict[str, str]] = {}
+    for numbered, source in (pair for module in modules for pair in _find_sources(module)):
+        text = _normalise(source.replace(numbered, "kernel"))
+        digest = hashlib.sha256(text.encode()).hexdigest()[:_DIGEST_CHARS]
+        name = _NUMBER.sub("", numbered)[:_NAME_CHARS]
+        texts.setdefault((name, digest), {})[numbered] = text
+    kernels, left = [], _SOURCES_CHARS
+    for (name, digest), by_number in texts.items():
+        variants = [compiled[numbered] for numbered in by_number if numbered in compiled]
+        text = next(iter(by_number.values())) if keeps_sources else ""
+        if len(text) > min(left, MAX_SOURCE_CHARS):
+            text = f"{digest}: {len(text):,} characters, too many to keep\n"
+        left -= len(text)
+        registers = max((most for most, _ in variants), default=None)
+        spills = sum(spills for _, spills in variants) if variants else None
+        kernels.append(
+            GeneratedKernel(
+                name=name, digest=digest, registers=registers, spills=spills, source=text
+            )
         )
-        kernels.add(kernel)
-    return tuple(sorted(kernels, key=lambda kernel: (kernel.name, kernel.digest, str(kernel))))
+    return tuple(kernels)
 
 
 def _find_sources(module: str) -> Iterator[tuple[str, str]]:
@@ -88,8 +102,9 @@ def _normalise(source: str) -> str:
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError):  # C++
-        return _PLACE.sub("", "\n".join(_CPP_COMMENT.sub("", source).split()))
+        lines = map(str.rstrip, _CPP_COMMENT.sub("", source).splitlines())
+        return _PLACE.sub("", "\n".join(filter(None, lines)) + "\n")
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef) and ast.get_docstring(node) is not None:
             node.body = node.body[1:] or [ast.Pass()]
-    return _PLACE.sub("", ast.unparse(tree))
+    return _PLACE.sub("", ast.unparse(tree) + "\n")

@@ -300,7 +300,7 @@ class AfterTiming:
             return {"work": counters.count_work(step, here, workload.parameter_count)}
 
         def find_generated() -> Facts:
-            return {"generated": read_generated()}
+            return {"generated": read_generated(keeps_sources=self.todo.keeps_sources)}
 
         def profile() -> Facts:
             return {"device_work": record_device_work(step, here)}

@@ -16,6 +16,9 @@ Integer = Annotated[int, msgspec.Meta(ge=-LARGEST, le=LARGEST)]
 Finite = Annotated[float, msgspec.Meta(ge=-1e300, le=1e300)]
 Scalar = str | Integer | Finite | bool
 Text = Annotated[str, msgspec.Meta(max_length=10_000)]
+# A kernel that a compiler has generated.
+MAX_SOURCE_CHARS = 1_000_000
+Source = Annotated[str, msgspec.Meta(max_length=MAX_SOURCE_CHARS)]
 # What is kept of an error that ends something, and of why an instrument shows nothing.
 MAX_ERROR_CHARS = 2000
 MAX_ABSENT_CHARS = 500

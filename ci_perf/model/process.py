@@ -17,6 +17,7 @@ from ci_perf.model.base import (
     PositiveSeconds,
     Scalar,
     Seconds,
+    Source,
     Statistic,
     Struct,
     Text,
@@ -199,17 +200,19 @@ class DeviceWork(Struct, frozen=True, kw_only=True):
     absent: Text = ""
 
 
-class GeneratedKernel(Struct, frozen=True, kw_only=True):
+class GeneratedKernel(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A kernel that torch.compile has generated: its name without its number in a graph.
 
     ``digest`` is of its source without comments and paths. The most ``registers`` of its variants,
-    and the sum of ``spills``, are known of a Triton kernel that the driver has loaded.
+    and the sum of ``spills``, are known of a Triton kernel that the driver has loaded. ``source``
+    comes from a launch that was asked for it; a run file has none.
     """
 
     name: Text
     digest: Text
     registers: Count | None = None
     spills: Count | None = None
+    source: Source = ""
 
 
 class GeneratedCode(Struct, frozen=True, kw_only=True):

@@ -123,7 +123,8 @@ class Task(Struct, frozen=True, kw_only=True):
     file to be compiled that differs between the sides, empty where none does. One with a
     ``profiler``, "module:attribute", takes no part in any verdict: this finds out what a step does.
     Its trace is put at ``trace_to``, a path; empty for none. (The process itself only learns
-    whether.) A ``plant`` makes its steps worse, of `ci-perf try` and `rehearse` alone.
+    whether.) One that ``keeps_sources`` returns the source of generated kernels, too. A ``plant``
+    makes its steps worse, of `ci-perf try` and `rehearse` alone.
     """
 
     workload: PlannedWorkload
@@ -145,6 +146,7 @@ class Task(Struct, frozen=True, kw_only=True):
     native_source: Text = ""
     profiler: Text = ""
     trace_to: Text = ""
+    keeps_sources: bool = False
     plant: Plant | None = None
 
 

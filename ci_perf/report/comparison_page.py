@@ -11,6 +11,7 @@ from ci_perf.report import (
     escape,
     first_numbers,
     gate_words,
+    generated_code,
     gpu_differences,
     headline,
     notices,
@@ -91,6 +92,7 @@ def continue_page(sheet: Sheet, *, rows: int, is_folding: bool = True) -> Iterat
     if every:
         yield _fold_every_row(every, most=rows)
     yield from profiles.fold(comparison.profiles, shown=max(rows, 10))
+    yield from generated_code.fold(comparison.profiles, shown=max(rows, 10))
     yield from _tell_origin(comparison)
 
 

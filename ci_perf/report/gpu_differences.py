@@ -1,16 +1,14 @@
-"""What the GPU does otherwise on the head, and the code of torch.compile: by name and count."""
+"""What the GPU does otherwise on the head, by name and count."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from ci_perf.model.comparison import Comparison, Uncompared, Verdict
-from ci_perf.model.process import DeviceWork, GeneratedKernel
-from ci_perf.report import phrases, units
+from ci_perf.model.process import DeviceWork
+from ci_perf.report import generated_code, phrases, units
 from ci_perf.report.escape import BOLD, Phrase, Words
 from ci_perf.report.tables import Block, Bullets
 
-# Of a workload; what is left out is counted.
-_MOST_LINES = 5
 _MOST_WORKLOADS = 5
 _NAME_CHARS = 80
 
@@ -34,28 +32,25 @@ def describe(comparison: Comparison) -> Iterator[Block]:
                 (BOLD, Words("What the GPU does in a step of "), each.workload, BOLD),
                 before.absent or after.absent,
                 list(_list_differences(before, after)),
-                f"{units.render_count(after.launched, 'kernel')} {order}",
+                Words(" differs:"),
+                Words(f": the same {units.render_count(after.launched, 'kernel')} {order}"),
             )
-        if each.base and each.base.generated and each.head.generated:
-            old, new = each.base.generated, each.head.generated
-            yield from _tell(
-                (BOLD, Words("Code that torch.compile generates for "), each.workload, BOLD),
-                old.absent or new.absent,
-                list(_compare_kernels(old.kernels, new.kernels)),
-                units.render_count(len(new.kernels), "kernel"),
-            )
+        if code := generated_code.compare(each):
+            title = BOLD, Words("Code that torch.compile generates for "), each.workload, BOLD
+            counts = Words(f": {generated_code.count([code.pairs])}")
+            yield from _tell(title, code.absent, code.differences, counts, counts)
 
 
-def _tell(title: Phrase, absent: str, lines: list[Phrase], same: str) -> Iterator[Block]:
+def _tell(
+    title: Phrase, absent: str, lines: list[Phrase], differs: Words, same: Words
+) -> Iterator[Block]:
     if absent:
         yield (*title, Words(" is not known: "), absent)
     elif lines:
-        yield (*title, Words(" differs:"))
-        left = len(lines) - _MOST_LINES
-        more = [(Words(f"{units.render_count(left, 'more difference')}"),)] if left > 0 else []
-        yield Bullets([*lines[:_MOST_LINES], *more])
+        yield (*title, differs)
+        yield Bullets(generated_code.cut(lines, generated_code.MOST_LINES, "difference"))
     else:
-        yield (*title, Words(f": the same {same}"))
+        yield (*title, same)
 
 
 def _list_differences(base: DeviceWork, head: DeviceWork) -> Iterator[Phrase]:
@@ -80,27 +75,6 @@ def _list_differences(base: DeviceWork, head: DeviceWork) -> Iterator[Phrase]:
         yield (name, Words(f": {before_by_name[name]:,} → {after_by_name[name]:,}"))
     if not changed and base.launched == head.launched and base.kernels != head.kernels:
         yield (Words("the same kernels with other grids, blocks or shared memory"),)
-
-
-def _compare_kernels(
-    base: Iterable[GeneratedKernel], head: Iterable[GeneratedKernel]
-) -> Iterator[Phrase]:
-    """Yield one line for each name whose kernels differ: several graphs may have the same name."""
-    before, after = set(base), set(head)
-    for name in sorted({kernel.name for kernel in before ^ after}):
-        old, new = ([each for each in side if each.name == name] for side in (before, after))
-        facts = [
-            f"{what}{was:,} → {is_now:,}"
-            for what, was, is_now in (
-                ("", len(old), len(new)),
-                ("registers ", *(sum(each.registers or 0 for each in side) for side in (old, new))),
-                ("spilled ", *(sum(each.spills or 0 for each in side) for side in (old, new))),
-            )
-            if was != is_now
-        ]
-        if len(old) == len(new) and {k.digest for k in old} != {k.digest for k in new}:
-            facts.insert(0, "other code")
-        yield (name, Words(f": {', '.join(facts)}"))
 
 
 def _by_name(work: DeviceWork) -> Counter[str]:

@@ -17,6 +17,7 @@ import msgspec
 
 from ci_perf.judging import launch_numbers, suite_rules
 from ci_perf.judging.earlier_checks import Before
+from ci_perf.judging.generated import has_other_kernels
 from ci_perf.judging.policy import EARLY_PAIRS, MOST_PAIRS, OBVIOUS, PAIRS_WITHOUT_HISTORY
 from ci_perf.judging.rules import proves_loss
 from ci_perf.launch import Outcome
@@ -29,7 +30,7 @@ from ci_perf.model.suite import Plan, PlannedWorkload, find_family, is_selected
 from ci_perf.model.task import CommandTurn, Task, TaskFailure
 from ci_perf.session import command_pairs, schedule
 from ci_perf.session.runner import SessionRunner
-from ci_perf.session.schedule import PairJudge, Waiting
+from ci_perf.session.schedule import Kernels, PairJudge, Waiting
 from ci_perf.worktree import Checkout
 
 # A launch need not be known better than this share of the change that pairs show.
@@ -38,6 +39,8 @@ _SHARE_OF_CHANGE = 0.1
 _MOST_SPREAD = 1.0
 # Of normal noise, the standard deviation in median absolute deviations, which no outlier enlarges.
 _DEVIATIONS = 1.4826
+# Of the budget, how much may find out which workloads have other kernels before a first pair.
+_SHARE_FOR_KERNELS = 0.25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +51,8 @@ class Against:
     ``routes`` says that the judge chooses how often the head is launched before, too; ``fail_fast``
     that no pair follows the first proven loss. Afterwards,
     counting what both sides do may take ``explain_budget_s``; `None` asks for no counts. Their
-    traces are put into the folder ``traces``.
+    traces are put into the folder ``traces``. With ``keeps_sources`` the processes of pairs have
+    the source of generated kernels.
     """
 
     checkout: Checkout
@@ -59,6 +63,7 @@ class Against:
     fail_fast: bool = False
     explain_budget_s: float | None = None
     traces: Path | None = None
+    keeps_sources: bool = False
 
 
 @dataclass(slots=True)
@@ -181,6 +186,7 @@ class Interleaving:
                 launch_s=self._runner.launch_s(name),
                 warm_ups=self._warm_ups(name),
                 of_proven=self._find_family(name) in self._proven_families,
+                kernels=self._compare_kernels(name),
             )
             for name in left
         }
@@ -323,6 +329,15 @@ class Interleaving:
         )
         return int(has_caches and self._bases[workload].warmed_up is None)
 
+    def _compare_kernels(self, workload: str) -> Kernels:
+        """Say whether the base has other kernels: its first, uncounted launch shows them."""
+        head = self._runner.results(workload)[0].process
+        if warmed_up := self._bases[workload].warmed_up:
+            return Kernels.OTHER if has_other_kernels(warmed_up.process, head) else Kernels.SAME
+        may_tell = bool(self._warm_ups(workload) and (head.generated or head.device_work))
+        has_time = self._spent_s < _SHARE_FOR_KERNELS * self._against.budget_s
+        return Kernels.UNKNOWN if may_tell and has_time else Kernels.SAME
+
     def _warm_up(self, base: _Base) -> None:
         """Launch the base once, uncounted: the head's caches are filled by now, too."""
         outcome = self._lab.outcome(self._task(base, "base", index=0))
@@ -338,7 +353,10 @@ class Interleaving:
         first, second = sides if base.first == "base" else sides[::-1]
         spread = _spread_of_launches(base.pairs)
         tasks = [
-            _time_by_spread(self._task(base, side, index=len(base.pairs)), spread)
+            msgspec.structs.replace(
+                _time_by_spread(self._task(base, side, index=len(base.pairs)), spread),
+                keeps_sources=self._against.keeps_sources,
+            )
             for side in (first, second)
         ]
         tasks = self._fork(base, tasks)

@@ -3,7 +3,8 @@
 Where no history says whom to suspect, one case of each family comes before all others.
 Worst first, until it is decided: a budget that is too small for all then proves some. Once a loss
 is proven, whatever is expected to be decided in the fewest seconds comes next. Suspects that six
-pairs leave open wait for the others, from look to look.
+pairs leave open wait for the others, from look to look. Of equals, those with other kernels come
+first: that changes the order alone.
 """
 
 import math
@@ -11,6 +12,7 @@ from abc import abstractmethod
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import Protocol
 
 from ci_perf.judging.policy import EARLY_PAIRS, LOOKS, MOST_PAIRS
@@ -59,12 +61,21 @@ class PairJudge(Protocol):
         return {}
 
 
+class Kernels(IntEnum):
+    """What is known of the kernels of both sides, in the order in which their pairs come."""
+
+    OTHER = 0
+    UNKNOWN = 1  # a launch of the base tells
+    SAME = 2  # or nothing will tell
+
+
 @dataclass(frozen=True, slots=True)
 class Waiting:
     """A suspect: its pairs so far, those expected to come, and how long a launch takes.
 
     Before its first pair `warm_ups` launches fill the caches of the base. ``of_proven`` says that
-    a case of its family is proven slower: others tell more.
+    a case of its family is proven slower: others tell more. ``kernels`` says no more than where to
+    look first.
     """
 
     pairs: int
@@ -72,6 +83,7 @@ class Waiting:
     launch_s: float
     warm_ups: int = 0
     of_proven: bool = False
+    kernels: Kernels = Kernels.SAME
 
     @property
     def decision_s(self) -> float:
@@ -92,10 +104,10 @@ def next_workload(waiting: Mapping[str, Waiting], *, is_proven: bool = False) ->
     `is_proven` says that a loss is proven: others then need not be the worst to come next.
     """
 
-    def turn(name: str) -> tuple[int, bool, float]:
+    def turn(name: str) -> tuple[int, bool, Kernels, float]:
         each = waiting[name]
         cost_s = each.decision_s if is_proven or each.stage > 0 else 0.0
-        return each.stage, each.of_proven, cost_s
+        return each.stage, each.of_proven, each.kernels, cost_s
 
     return min(waiting, key=turn)
 

@@ -4,7 +4,7 @@ import pytest
 from ci_perf.judging import summarise
 from ci_perf.judging.compare import compare
 from ci_perf.model.comparison import Change
-from ci_perf.model.process import StepPhase, StepPhases
+from ci_perf.model.process import GeneratedCode, StepPhase, StepPhases
 from tests.runs import MIB, a_gpu_evidence, a_measured, a_process, a_run, an_evidence
 
 
@@ -35,6 +35,29 @@ def test_the_items_of_an_epoch_are_known_where_the_workload_says_them():
     known = msgspec.structs.replace(workload, items_per_epoch=50_000.0)
 
     assert [profiled(each)["w"].items_per_epoch for each in (known, workload)] == [50_000, None]
+
+
+@pytest.mark.parametrize(
+    ("graphs", "absent", "said"),
+    [
+        (1, {}, None),  # a record of a version that knew no kernels
+        (1, {"generated": "out of time"}, "out of time"),
+        (1, {"counters": "the process ended before"}, "the process ended before"),
+        (0, {"counters": "the process ended before"}, None),  # it compiled nothing
+    ],
+)
+def test_why_kernels_are_not_known_is_told_of_what_compiled(graphs, absent, said):
+    workload = a_measured("w", 1e-3, graphs=graphs)
+    lost, whole = workload.processes[0], workload.processes[-1]
+    lost = msgspec.structs.replace(lost, absent=absent)
+    whole = msgspec.structs.replace(whole, generated=GeneratedCode())
+
+    for processes, known in (
+        ((lost,), said and GeneratedCode(absent=said)),
+        ((lost, whole), GeneratedCode()),
+    ):
+        side = profiled(msgspec.structs.replace(workload, processes=processes))["w"].head
+        assert side.generated == known
 
 
 def test_the_parts_of_a_step_are_means_over_the_processes():

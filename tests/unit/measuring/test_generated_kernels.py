@@ -11,6 +11,7 @@ import pytest
 
 from ci_perf.measuring import generated_kernels
 from ci_perf.measuring.generated_kernels import list_compiled, list_kernels
+from ci_perf.model.base import MAX_SOURCE_CHARS
 
 CPP = """
 async_compile = AsyncCompile()
@@ -99,6 +100,44 @@ def test_registers_and_spills_are_those_of_all_variants_of_a_kernel():
 
     assert compiled == {"triton_poi_fused_add_0": (40, 4)}
     assert (kernel.registers, kernel.spills) == (40, 4)
+
+
+def test_variants_of_one_code_are_one_kernel():
+    again = TRITON.replace("fused_add_0", "fused_add_1")
+    compiled = {"triton_poi_fused_add_0": (32, 3), "triton_poi_fused_add_1": (40, 1)}
+
+    (kernel,) = list_kernels([TRITON, again, TRITON], compiled)
+
+    assert (kernel.registers, kernel.spills) == (40, 4)
+
+
+def test_a_statement_that_leaves_a_loop_is_other_code():
+    loop = "    for i in range(2):\n        tmp0 = 1\n        tmp1 = 3.0"
+    inside = TRITON.replace("    tmp1 = 3.0", loop)
+
+    assert digests(inside) != digests(inside.replace("        tmp1", "    tmp1"))
+
+
+def test_a_source_is_kept_where_it_is_asked_for_and_not_too_large():
+    huge = CPP.replace("3.0", "3" * MAX_SOURCE_CHARS)
+    for module in (CPP, TRITON, huge):
+        (bare,) = list_kernels([module], {})
+        (kept,) = list_kernels([module], {}, keeps_sources=True)
+        assert bare.source == ""
+        assert bare.digest == kept.digest
+        assert ("too many to keep" in kept.source) is (module is huge)
+        assert ("3.0" in kept.source) is (module is not huge)
+        # A digest stands for a source that is left out, so that a diff shows other code.
+        assert module is not huge or kept.digest in kept.source
+
+
+def test_all_sources_of_a_launch_fit_into_its_result():
+    sources = [CPP.replace("3.0", str(number) * 990_000) for number in range(1, 10)]
+
+    kernels = list_kernels(sources, {}, keeps_sources=True)
+
+    assert len({kernel.digest for kernel in kernels}) == 9
+    assert sum("too many to keep" in kernel.source for kernel in kernels) == 1
 
 
 @pytest.mark.parametrize(

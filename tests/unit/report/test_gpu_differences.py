@@ -91,10 +91,10 @@ ADD = GeneratedKernel(name="triton_poi_fused_add", digest="a", registers=32, spi
 @pytest.mark.parametrize(
     ("head", "said"),
     [
-        (generate(ADD), ": the same 1 kernel\n"),
+        (generate(ADD), ": 1 kernel: 1 with the same code\n"),
         (
             generate(msgspec.structs.replace(ADD, digest="b")),
-            "- `triton_poi_fused_add`: other code\n",
+            ": 1 kernel: 1 other\n\n- `triton_poi_fused_add`: other code\n",
         ),
         (
             generate(msgspec.structs.replace(ADD, registers=1040, spills=8)),
@@ -102,7 +102,15 @@ ADD = GeneratedKernel(name="triton_poi_fused_add", digest="a", registers=32, spi
         ),
         (
             generate(ADD, GeneratedKernel(name="cpp_fused_mul", digest="a")),
-            " differs:\n\n- `cpp_fused_mul`: 0 → 1\n\n",
+            ": 2 kernels: 2 with the same code\n\n",
+        ),
+        (
+            generate(ADD, GeneratedKernel(name="cpp_fused_mul", digest="b")),
+            ": 2 kernels: 1 with the same code, 1 other\n\n- `cpp_fused_mul`: only in the head\n\n",
+        ),
+        (
+            generate(GeneratedKernel(name="cpp_fused_mul", digest="b")),
+            "- `triton_poi_fused_add` → `cpp_fused_mul`: other code\n\n",
         ),
         (GeneratedCode(absent="gone.py"), " is not known: `gone.py`"),
     ],
@@ -114,9 +122,51 @@ def test_generated_kernels_that_differ_are_told_by_name(head, said):
     assert said in text
 
 
+def many(count, *, others=0):
+    """Make kernels of which the last ones have a name and code of their own."""
+    return generate(
+        *(GeneratedKernel(name=f"same_{n}", digest=f"{n}") for n in range(count - others)),
+        *(GeneratedKernel(name=f"edited_{n}", digest=f"x{n}") for n in range(others)),
+    )
+
+
+def fold_of(base, head):
+    """Return what a report says of the code of a workload that has not moved."""
+    page = report(base, head, Verdict.UNCHANGED, kind="generated")
+    _, found, after = page.partition("<summary>Code that torch.compile generates: ")
+    return after.partition("</details>")[0] if found else ""
+
+
+def test_all_kernels_are_counted_also_of_a_workload_that_has_not_moved():
+    text = fold_of(many(418), many(418, others=6))
+
+    assert text.startswith("418 kernels: 412 with the same code, 6 other</summary>")
+    named = ", ".join(f"`edited_{n}`" for n in range(5))
+    assert f"- `w`: 418 kernels: 412 with the same code, 6 other ({named} and 1 more)\n" in text
+    assert fold_of(many(2), many(2)).startswith("2 kernels: 2 with the same code</summary>")
+
+
+def test_kernels_of_one_side_alone_are_counted():
+    assert fold_of(None, many(2)).startswith("2 kernels: 2 other</summary>")
+    assert fold_of(many(2), None).startswith("0 kernels: 2 only in the base</summary>")
+    assert fold_of(many(2), many(1)).startswith("1 kernel: 1 with the same code, 1 only in the")
+
+
+def test_where_nothing_was_compiled_or_recorded_nothing_is_said():
+    assert fold_of(None, None) == ""
+    assert fold_of(generate(), generate()) == ""
+
+
+def test_a_side_that_is_not_known_is_not_called_other():
+    text = fold_of(many(2), GeneratedCode(absent="out of time"))
+
+    assert text.startswith("not known</summary>")
+    assert "- `w` is not known: `out of time`\n" in text
+
+
 def test_generated_kernels_are_told_where_only_numerics_have_changed():
     row = a_numerics("w", Verdict.NUMERICS_CHANGED)
 
-    assert "`triton_poi_fused_add`: 1 → 0" in report(
+    assert "`triton_poi_fused_add`: only in the base" in report(
         generate(ADD), generate(), kind="generated", row=row
     )

@@ -3,6 +3,7 @@
 import dataclasses
 import itertools
 import math
+import time
 
 import pytest
 
@@ -11,6 +12,7 @@ from ci_perf.judging.policy import LOOKS
 from ci_perf.measuring import distrust
 from ci_perf.model import metrics
 from ci_perf.model.comparison import Verdict
+from ci_perf.model.process import GeneratedCode, GeneratedKernel
 from ci_perf.model.run import Checks
 from ci_perf.model.suite import Protocol
 from ci_perf.model.validity import Reason, Status
@@ -117,6 +119,44 @@ def test_the_base_is_launched_once_more_where_that_fills_caches(
 
     assert len(launcher.of("base")) == launches
     assert len(paired(run).pairs) == 2
+
+
+@pytest.mark.parametrize(
+    ("of_b", "budget_s", "order"),
+    [
+        # The first launch of each base shows that "b" has other kernels: its pairs come first.
+        ("2", 1000.0, ["a", "b", "b", "b", "a", "a"]),
+        ("1", 1000.0, ["a", "b", "a", "a", "b", "b"]),
+        # No time to look first.
+        ("2", 0.001, ["a"]),
+    ],
+)
+def test_a_workload_with_other_kernels_gets_its_pairs_first(interleaved, of_b, budget_s, order):
+    def answer(side, task):
+        digest = of_b if side == "head" and task.workload.id == "b" else "1"
+        kernel = GeneratedKernel(name="add", digest=digest)
+        time.sleep(0.002 if budget_s < 1 else 0)
+        return a_result(task.index, graphs=1, generated=GeneratedCode(kernels=(kernel,)))
+
+    launcher = Launches(answer)
+
+    run = interleaved(launcher, {"a": 2, "b": 2}, budget_s=budget_s)
+
+    assert [task.workload.id for task in launcher.of("base")] == order
+    assert run.interleaved.stopped == ("decided" if len(order) > 1 else "budget")
+
+
+def test_the_processes_of_pairs_are_asked_for_sources_where_somebody_wants_them(
+    measure_against, tmp_path
+):
+    for wanted in (True, False):
+        launcher = Launches()
+        judge = Suspects(lambda run: ({} if run.paired else {"a": 1.0}, 1))
+        how = {"budget_s": 1000.0, "judge": judge, "keeps_sources": wanted}
+        measure_against(launcher, a_plan_at(tmp_path / "head", "a"), how=how)
+
+        asked = [task.keeps_sources for task in launcher.tasks]
+        assert asked == [False] * (len(asked) - 2) + [wanted] * 2
 
 
 def test_a_base_runs_the_file_of_its_own_checkout_though_it_is_the_same(interleaved, tmp_path):

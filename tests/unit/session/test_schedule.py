@@ -4,7 +4,7 @@ import pytest
 
 from ci_perf.judging.policy import MOST_PAIRS
 from ci_perf.session import schedule
-from ci_perf.session.schedule import PAIRS_FOR_ALARM, Waiting
+from ci_perf.session.schedule import PAIRS_FOR_ALARM, Kernels, Waiting
 
 
 def played(needed, launch_s=None, **known):
@@ -67,6 +67,21 @@ def test_what_is_on_its_way_to_a_look_reaches_it_whatever_its_pairs_say():
 
 def test_among_equals_the_worst_one_is_the_first():
     assert played({"worst": 2, "other": 2})[0] == "worst"
+
+
+def test_of_equals_those_with_other_kernels_come_first_and_then_those_that_a_launch_tells():
+    waiting = {
+        "same": Waiting(0, 2.0, 1.0),
+        "unknown": Waiting(0, 2.0, 1.0, kernels=Kernels.UNKNOWN),
+        "other": Waiting(0, 2.0, 9.0, kernels=Kernels.OTHER),
+        "begun": Waiting(1, 2.0, 1.0),
+    }
+    turns = []
+    while waiting:
+        turns.append(schedule.next_workload(waiting, is_proven=True))
+        del waiting[turns[-1]]
+
+    assert turns == ["begun", "other", "unknown", "same"]
 
 
 ENOUGH_FOR_ONE_S = (1 + 2 * PAIRS_FOR_ALARM) * 10.0
