@@ -4,13 +4,19 @@ import functools
 import hashlib
 import re
 from collections.abc import Iterable, Mapping
-from enum import Enum, StrEnum
+from enum import Enum
 from typing import Literal, get_args
 
 from ci_perf.model.base import NAME, Struct
 
 
-class Unit(Enum):
+class _Choice(Enum):
+    """Members are keys of many look-ups: `Enum` would hash their names, in Python."""
+
+    __hash__ = object.__hash__
+
+
+class Unit(_Choice):
     """The unit a value is stored in; people see it scaled (ms, GiB, %)."""
 
     SECOND = "s"
@@ -26,7 +32,7 @@ class Unit(Enum):
     PER_SECOND = "1/s"
 
 
-class Kind(StrEnum):
+class Kind(_Choice):
     """How a metric behaves, which decides how it is judged."""
 
     TIME = "time"  # noisy between processes: screen and pairs decide
@@ -41,7 +47,7 @@ class Kind(StrEnum):
     RECORD = "record"  # never judged: it explains the others
 
 
-class Better(Enum):
+class Better(_Choice):
     """In which direction a metric improves."""
 
     LOWER = "lower"
