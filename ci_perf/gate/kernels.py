@@ -22,9 +22,9 @@ _NAME_CHARS = 100
 def prepare_empty(folder: Path | None) -> Path | None:
     """Make the folder, and return it whole. Raises UsageError and CannotWriteError."""
     if prepared := prepare_folder(folder):
-        files.check_target(prepared / "base")
         if any(prepared.iterdir()):
             raise UsageError(f"--kernels: expected an empty or a new folder, found {prepared}")
+        files.check_target(prepared / "base")
     return prepared
 
 

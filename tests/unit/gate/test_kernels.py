@@ -113,15 +113,15 @@ def test_a_folder_that_cannot_be_written_any_more_is_a_note(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("content", "said"), [("file", "cannot be made"), ("full", "expected an empty")]
+    ("content", "said"),
+    [("file", "cannot be made"), ("kept", "expected an empty"), ("base", "expected an empty")],
 )
 def test_a_folder_that_is_not_empty_is_refused_before_the_work(tmp_path, content, said):
     place = tmp_path / "kernels"
     if content == "file":
         place.write_text("")
     else:
-        place.mkdir()
-        (place / "kept.txt").write_text("")
+        (place / content).mkdir(parents=True)  # "base" is what an earlier check left
 
     with pytest.raises(CiPerfError, match=said):
         prepare_empty(place)
