@@ -98,14 +98,15 @@ def check_inputs(changed: Iterable[str]) -> Check:
 def check_results(comparison: Comparison, claims: Sequence[Claim]) -> Check:
     """Ask whether every claimed workload computes numbers, and the same ones."""
     numerics = {each.workload: each for each in comparison.rows if isinstance(each, Numerics)}
+    most = 0.0
     for name in dict.fromkeys(claim.workload for claim in claims):
         row = numerics.get(name)
         if row is None:
             return check("result", f"{name}: {NO_RESULT}", holds=False)
         if row.verdict is not Verdict.UNCHANGED or row.note:
             return check("result", f"{name}: {row.note or row.code.value}", holds=False)
-    most = units.limit(max((row.tolerance for row in numerics.values()), default=0.0))
-    return check("result", f"equal (tolerance: {most})", holds=True)
+        most = max(most, row.tolerance)
+    return check("result", f"equal (tolerance: {units.limit(most)})", holds=True)
 
 
 def check_work(pairs: Sequence[Pair], because: str) -> Check:

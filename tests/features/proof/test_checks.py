@@ -1,5 +1,6 @@
 """What has to hold beside a claim: each check sees its cheat, and lets an honest change pass."""
 
+import msgspec
 import pytest
 
 from ci_perf.features.proof import checks
@@ -95,6 +96,14 @@ def test_both_sides_compute_the_same_numbers(rows, found):
     check = checks.check_results(a_comparison(a_change("w"), *rows), CLAIMS)
 
     assert (check.holds, check.detail) == (rows == [SAME], found)
+
+
+def test_the_tolerance_is_that_of_claimed_workloads():
+    other = msgspec.structs.replace(SAME, workload="other", tolerance=0.05)
+
+    check = checks.check_results(a_comparison(a_change("w"), SAME, other), CLAIMS)
+
+    assert check.detail == "equal (tolerance: 0.1 %)"
 
 
 @pytest.mark.parametrize(
