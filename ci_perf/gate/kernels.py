@@ -54,12 +54,14 @@ def write_kernels(folder: Path, paired: Iterable[Paired]) -> Iterator[str]:
 
 
 def _find_codes(pairs: Iterable[Pair]) -> list[GeneratedCode]:
-    """Return the code of base and head, of the first pair with a source; empty without one."""
+    """Return the code of base and head, of the first pair with a source; else why it is absent."""
+    absent = ""
     for pair in pairs:
         codes = [side.generated or GeneratedCode() for side in (pair.base, pair.head)]
-        if any(code.absent or any(each.source for each in code.kernels) for code in codes):
+        if any(each.source for code in codes for each in code.kernels):
             return codes
-    return [GeneratedCode(), GeneratedCode()]
+        absent = next((code.absent for code in codes if code.absent), absent)
+    return [GeneratedCode(absent=absent), GeneratedCode()]
 
 
 def _name_files(pairs: KernelPairs) -> Iterator[tuple[str, str, str]]:

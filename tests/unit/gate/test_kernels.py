@@ -103,6 +103,19 @@ def test_pairs_of_an_earlier_run_have_no_source_and_are_passed_over(tmp_path):
     assert list(texts.values()) == ["1", "2"]
 
 
+def test_a_pair_whose_code_is_absent_hides_no_other_pair(tmp_path):
+    head = a_side("a:1")
+    run = in_turns(a_run(a_measured("w")), [a_pair(a_side(absent="gone.py"), head)])
+    (earlier,) = drop_sources(run).paired[0].pairs
+    absent = earlier.base, earlier.head
+
+    said, texts = write(tmp_path / "alone", absent)
+    assert (said[0], texts) == ("note: w.n=2: no kernels: gone.py", {})
+
+    _, texts = write(tmp_path / "both", absent, (a_side("a:1"), a_side("a:2")))
+    assert list(texts.values()) == ["1", "2"]
+
+
 def test_a_folder_that_cannot_be_written_any_more_is_a_note(tmp_path):
     (tmp_path / "head").write_text("a file in the place of the folder")
 
