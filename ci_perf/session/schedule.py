@@ -3,8 +3,8 @@
 Where no history says whom to suspect, one case of each family comes before all others.
 Worst first, until it is decided: a budget that is too small for all then proves some. Once a loss
 is proven, whatever is expected to be decided in the fewest seconds comes next. Suspects that six
-pairs leave open wait for the others, from look to look. Of equals, those with other kernels come
-first: that changes the order alone.
+pairs leave open wait for the others, from look to look. Those with other kernels come before worse
+ones that have the same: that changes the order alone.
 """
 
 import math
