@@ -33,7 +33,7 @@ from ci_perf.model.comparison import (
     severity_of,
 )
 from ci_perf.model.metrics import Metric
-from ci_perf.model.process import Profile, SideProfile
+from ci_perf.model.process import GeneratedCode, Profile, SideProfile
 from ci_perf.model.run import Tool
 from ci_perf.model.suite import FailOn, Limits, PlannedWorkload, Tiers
 from ci_perf.model.summary import Subject, Summary
@@ -276,7 +276,9 @@ def _profiles(base: Summary, head: Summary, rows: Iterable[Row]) -> Iterator[Pro
     for profile in head.profiles:
         workload = profile.workload
         step_s, base_s = new.get(workload, profile.head.step_time_s), old.get(workload)
-        launched = profile.base or before.get(workload) or SideProfile(step_time_s=0.0)
+        absent = profile.head.generated and GeneratedCode(absent="the base was not launched")
+        alone = SideProfile(step_time_s=0.0, generated=absent)
+        launched = profile.base or before.get(workload) or alone
         side = msgspec.structs.replace(launched, step_time_s=base_s or 0.0)
         yield msgspec.structs.replace(
             profile,

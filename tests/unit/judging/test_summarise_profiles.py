@@ -4,8 +4,9 @@ import pytest
 from ci_perf.judging import summarise
 from ci_perf.judging.compare import compare
 from ci_perf.model.comparison import Change
-from ci_perf.model.process import GeneratedCode, StepPhase, StepPhases
-from tests.runs import MIB, a_gpu_evidence, a_measured, a_process, a_run, an_evidence
+from ci_perf.model.process import GeneratedCode, GeneratedKernel, StepPhase, StepPhases
+from tests.histories import a_history, sessions_of
+from tests.runs import MIB, STEADY, a_gpu_evidence, a_measured, a_process, a_run, an_evidence
 
 
 def a_variant(compile_, *step_s, amp="none", first_step_s=0.5, **more):
@@ -28,6 +29,19 @@ def profiled(*workloads):
 
 def break_evens(*workloads):
     return {name: one.break_evens for name, one in profiled(*workloads).items() if one.break_evens}
+
+
+def test_the_kernels_of_a_base_that_was_not_launched_are_not_known():
+    code = GeneratedCode(kernels=(GeneratedKernel(name="add", digest="1"),))
+    workload = a_measured("w", *STEADY)
+    processes = (msgspec.structs.replace(each, generated=code) for each in workload.processes)
+    head = a_run(msgspec.structs.replace(workload, processes=tuple(processes)))
+
+    baselines = msgspec.structs.replace(a_history(*sessions_of()), profiles=())
+    (profile,) = compare(baselines, summarise.run(head, label="")).profiles
+
+    assert profile.base
+    assert profile.base.generated == GeneratedCode(absent="the base was not launched")
 
 
 def test_the_items_of_an_epoch_are_known_where_the_workload_says_them():
