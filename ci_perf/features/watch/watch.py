@@ -148,6 +148,7 @@ def begin(
         culprits=before.culprits if before else (),
         creeps=before.creeps if before else (),
         suspicions=before.suspicions if before else (),
+        no_answer=before.no_answer if before else (),
         notes=tuple(notes),
     )
 

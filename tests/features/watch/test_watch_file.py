@@ -91,6 +91,12 @@ def test_a_file_of_something_else_is_refused(line, tmp_path, other, suite, says)
     assert watch.read_before(tmp_path / "none.json", line, suite) is None
 
 
+def test_a_night_knows_what_the_one_before_has_not_answered(line):
+    begun = watch.begin(a_watch(), line, "smoke", a_watch().machine, f"{DAY}T02:00:00Z")
+
+    assert [each.workload for each in begun.no_answer] == ["c"]
+
+
 def edit_file(file, change):
     document = json.loads(codec.encode(a_watch()))
     change(document)
