@@ -406,6 +406,20 @@ def test_a_commit_that_gave_no_answer_lets_others_be_asked_first_the_next_night(
     assert [each.checked for each in known.culprits] == ["2026-11-01", DAY]
 
 
+def test_pairs_that_half_of_a_budget_has_cut_off_are_launched_again_after_the_search():
+    class Slow(World):
+        def measure_pairs(self, *asked, keeps=0.0, **more):
+            answer = super().measure_pairs(*asked, keeps=keeps, **more)
+            return PairsAnswer(is_late=True) if keeps else answer
+
+    before = a_culprit(12, "b", checked="2026-11-01")
+
+    known = spend_night(Slow(step_at(12)), a_suspect(), culprits=(before,))
+
+    assert [each.checked for each in known.culprits] == [DAY]
+    assert (known.complete, known.no_answer) == (True, ())
+
+
 def test_a_loss_is_open_again_after_its_day_without_time_for_pairs():
     accepted = a_culprit(CULPRIT, state="accepted", until="2026-11-28", reason="a better loss")
 
