@@ -2,7 +2,7 @@
 
 from ci_perf.model.watch import Creep, Culprit, Watched
 from ci_perf.report import phrases, units
-from ci_perf.report.escape import Phrase, Sentence, Words
+from ci_perf.report.escape import Command, Phrase, Sentence, Words
 from ci_perf.report.phrases import fill
 from ci_perf.report.tables import Block, Page
 
@@ -57,7 +57,7 @@ def _describe_culprit(culprit: Culprit, suite: str) -> list[Block]:
             name=(name,),
             author=(culprit.author.name,),
             why=(Words(", "), Sentence(culprit.reason)) if culprit.reason else (),
-            command=(culprit.write_command(suite),),
+            command=(Command(culprit.write_command(suite)),),
         )
     ]
     for row in culprit.rows:

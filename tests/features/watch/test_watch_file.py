@@ -43,6 +43,12 @@ def test_the_page_reads_as_reviewed():
     )
 
 
+def test_a_command_is_shown_whole():
+    long = a_watch(culprits=(a_culprit(7, "embed_images_of_all_galleries"),))
+
+    assert " --suite smoke`" in tables.markdown(build_page(long))
+
+
 @pytest.fixture
 def line(tmp_path, monkeypatch):
     monkeypatch.delenv("GITHUB_REPOSITORY", raising=False)
