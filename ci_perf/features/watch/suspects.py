@@ -141,8 +141,8 @@ def find_steps(commits: Sequence[str], levels: Sequence[float]) -> Iterator[Hist
     moves = [abs(after - before) for before, after in itertools.pairwise(levels)]
     # The median of |N(0, 2 variances)| is 0.6745 * sqrt(2) standard deviations.
     noise = max(statistics.median(moves) / (0.6745 * math.sqrt(2)), _LEAST_NOISE)
-    for at in range(1, len(levels)):
-        rise = min(levels[at : at + 2]) - max(levels[max(at - 2, 0) : at])
+    for at in range(2, len(levels) - 1):
+        rise = min(levels[at : at + 2]) - max(levels[at - 2 : at])
         if rise > _CLEAR * noise:
             yield HistoryStep(commits[at - 1], commits[at], math.exp(rise))
 

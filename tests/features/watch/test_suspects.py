@@ -35,11 +35,22 @@ NOISE = (0.0, 0.003, -0.002, 0.001, -0.003, 0.002)
         ([*NOISE, *(0.03 + each for each in NOISE)], [6]),
         ([*NOISE, *(0.03 + each for each in NOISE), 0.07, 0.071], [6, 12]),
         ([*NOISE, 0.03, *NOISE], []),
+        ([*NOISE, 0.03], []),
+        ([-0.03, *NOISE], []),
         ([*NOISE, *(-0.03 + each for each in NOISE)], []),
         ([0.01 * at for at in range(12)], []),
         ([0.0, 0.0, 0.0, 0.05, 0.05], []),
     ],
-    ids=["one", "two", "one bad session", "better", "all alike", "too few"],
+    ids=[
+        "one",
+        "two",
+        "one bad session",
+        "a bad HEAD",
+        "a lucky first",
+        "better",
+        "all alike",
+        "too few",
+    ],
 )
 def test_a_step_stands_out_of_the_noise_of_its_sessions(levels, told):
     steps = list(find_steps([f"c{at}" for at in range(len(levels))], levels))
