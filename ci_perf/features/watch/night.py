@@ -372,7 +372,9 @@ class Night:
             if own and own.ratio and (own.interval.low if own.interval else own.ratio) > 1:
                 known = [self._make_step(HistoryStep(parent, commit, own.ratio))]
             since = Since(commit=loss.good, day=self.line.described[loss.good].date[:10])
-            self._note_creep(loss.key, since, change, known)
+            # An open one has begun earlier, and its own pairs say how large it is.
+            if self.creeps.get(loss.key) not in [*self._list_open()]:
+                self._note_creep(loss.key, since, change, known)
             self._set_left(loss, ())
         elif said == "alike":
             if not self._is_explained(loss.key):

@@ -470,6 +470,17 @@ def test_a_creep_ends_where_pairs_agree():
     assert [each.state for each in known.creeps] == ["repaired"]
 
 
+def test_a_creep_that_goes_on_is_still_compared_with_the_commit_where_it_began():
+    known = spend_night(
+        World(lambda number: 1.02**number), a_suspect("a", a_sha(9)), creeps=(a_creep(),)
+    )
+
+    (creep,) = known.creeps
+    assert creep.since == a_creep().since
+    assert creep.change == pytest.approx(1.02**19)
+    assert [each.left for each in known.suspicions] == [()]
+
+
 def test_a_creep_that_was_mended_tonight_explains_no_other_suspicion():
     known = spend_night(World(step_at()), a_suspect(), creeps=(a_creep(),))
 
