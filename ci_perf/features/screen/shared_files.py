@@ -90,7 +90,9 @@ def _find_words(start: Start, workflows: WorkflowText) -> set[str]:
     while named := {path for path in left if words.issuperset(_split_name(path))}:
         left -= named
         for path in named:
-            words.update(_WORD.findall((start.top / path).read_text("utf-8", errors="ignore")))
+            file = start.top / path
+            target = file.readlink() if file.is_symlink() else ""
+            words.update(_WORD.findall(f"{target} {file.read_text('utf-8', errors='ignore')}"))
     return words
 
 

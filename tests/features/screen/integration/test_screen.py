@@ -246,6 +246,19 @@ def test_what_a_setup_may_read_is_launched(git):
     assert find("make") == "all.py differs, and `setup` may read it"
 
 
+def test_a_script_that_a_workflow_runs_by_a_link_is_launched(tmp_path):
+    git = repositories.init(tmp_path / "project")
+    (git.root / "prepare.py").symlink_to("tools/build_all.py")
+    workflow = {".github/workflows/run.yml": "run: python prepare.py\n"}
+    commit(git, **workflow, **{"tools/build_all.py": "1\n", "workloads/nap.py": WORKLOAD})
+    git.ask("switch", "--quiet", "--create", "branch")
+    commit(git, **{"tools/build_all.py": "2\n"})
+
+    said = explain(screen(git.root, variables=TOLD, suite=""))
+
+    assert said == "tools/build_all.py differs, and a workflow, or what it runs, names it"
+
+
 def test_a_record_that_the_head_has_forged_is_launched(git):
     record = json.loads(find_record(git.root).read_text())
     del record["paths"]["product/net.py"]
