@@ -18,11 +18,13 @@ _ANSWER_S = 300.0
 _SUBMODULE = "160000"
 # What a step of a workflow runs: the files that they name count as named by the workflow.
 _SCRIPTS = (
-    *("*.bash", "*.mk", "*.sh", "action.y*ml", "gnumakefile", "justfile", "makefile"),
-    *("noxfile.py", "taskfile*", "tox.ini"),
+    *("*.bash", "*.fish", "*.ksh", "*.mk", "*.ps1", "*.sh", "*.zsh", "action.y*ml", "gnumakefile"),
+    *("justfile", "makefile", "noxfile.py", "taskfile*", "tasks.py", "tox.ini", "tox.toml"),
 )
 # What is run although nobody names it.
-_UNNAMED = ("__*__.py", "build.py", "noxfile.py", "sitecustomize.py", "usercustomize.py")
+_UNNAMED = (
+    *("__*__.py", "build.py", "noxfile.py", "sitecustomize.py", "tasks.py", "usercustomize.py"),
+)
 # What may import a module: Python, and a script without an ending.
 _RUN_BY_NAME = ("", ".py")
 _WORD = re.compile(r"\w+")

@@ -246,17 +246,32 @@ def test_what_a_setup_may_read_is_launched(git):
     assert find("make") == "all.py differs, and `setup` may read it"
 
 
-def test_a_script_that_a_workflow_runs_by_a_link_is_launched(tmp_path):
+@pytest.mark.parametrize(
+    ("script", "words"),
+    [
+        ("tools/build_all.py", "and a workflow, or what it runs, names it"),
+        ("tools/fetch.py", "and a workflow, or what it runs, names it"),
+        ("tools/mirrors.py", "and a workflow, or what it runs, names it"),
+        ("tasks.py", "which may run although nobody names it"),
+    ],
+    ids=["behind a link", "in another shell", "in a task", "a task"],
+)
+def test_a_script_that_a_workflow_runs_in_a_roundabout_way_is_launched(tmp_path, script, words):
     git = repositories.init(tmp_path / "project")
     (git.root / "prepare.py").symlink_to("tools/build_all.py")
-    workflow = {".github/workflows/run.yml": "run: python prepare.py\n"}
-    commit(git, **workflow, **{"tools/build_all.py": "1\n", "workloads/nap.py": WORKLOAD})
+    texts = {
+        ".github/workflows/run.yml": "run: python prepare.py && zsh all.zsh && invoke load\n",
+        "all.zsh": "python tools/fetch.py\n",
+        "tasks.py": "from tools import mirrors\n",
+        "workloads/nap.py": WORKLOAD,
+    }
+    commit(git, **dict.fromkeys(["tools/build_all.py", "tools/fetch.py"], "1\n"), **texts)
     git.ask("switch", "--quiet", "--create", "branch")
-    commit(git, **{"tools/build_all.py": "2\n"})
+    commit(git, **{script: "2\n"})
 
     said = explain(screen(git.root, variables=TOLD, suite=""))
 
-    assert said == "tools/build_all.py differs, and a workflow, or what it runs, names it"
+    assert said == f"{script} differs, {words}"
 
 
 def test_a_record_that_the_head_has_forged_is_launched(git):
