@@ -226,6 +226,7 @@ def _watch(world: Simulated, before: Watched | None, night: int) -> Watched:
         culprits=before.culprits if before else (),
         creeps=before.creeps if before else (),
         suspicions=before.suspicions if before else (),
+        no_answer=before.no_answer if before else (),
     )
     world.left = SESSIONS
     suspects = world.add_session(line.head)
