@@ -214,7 +214,7 @@ def _write_body(client: Client, loss: TrackedLoss, teams: Sequence[str]) -> str:
         blocks += _describe_culprit(first, [*brought])
     blocks.append(_lay_out_rows(loss.reports))
     if isinstance(first, Culprit):
-        blocks += _show_again(first, Path(scope).name.replace("builtin-", "builtin:"))
+        blocks += _show_again(first, re.sub("^builtin-", "builtin:", Path(scope).name))
     else:
         crept = [report for _, report in loss.reports if isinstance(report, Creep)]
         blocks += _describe_steps(crept)

@@ -237,6 +237,13 @@ def test_two_machines_share_an_issue_and_one_of_them_alone_does_not_close_it(nig
     assert night.issue.state == "closed", "only the machine that still showed it is asked"
 
 
+@pytest.mark.parametrize("suite", ["builtin:smoke", "no-builtin-smoke"])
+def test_the_command_of_an_issue_names_the_suite(night, suite):
+    night.ends(night.watch(a_culprit(7, commit=night.culprit), suite=suite))
+
+    assert f" --suite {suite}\n" in night.issue.body
+
+
 def test_a_creep_is_an_issue_of_its_own_kind(night):
     creep = a_creep(owner="@octo/perf")
     night.ends(night.watch(creeps=(creep, a_creep(metric="step_p95_s"))))
