@@ -83,11 +83,13 @@ def find_suspects(
             if places:
                 commits = [*(locate(baseline, each) or "" for each in sessions), head.source.commit]
                 goods = dict.fromkeys(commits[at] for at in places)
+                softs = [each.soft for each in sessions]
+                steps = find_steps(commits, levels, softs) if metric.kind in KIND_OF else ()
                 yield Suspect(
                     workload=subject.workload,
                     metric=metric.name,
                     goods=tuple(goods),
-                    steps=tuple(find_steps(commits, levels)) if metric.kind in KIND_OF else (),
+                    steps=tuple(steps),
                 )
 
 
@@ -130,11 +132,13 @@ def find_better(values: Sequence[float], least: float) -> list[int]:
     return list(dict.fromkeys([newest, *earlier[-1:], 0]))
 
 
-def find_steps(commits: Sequence[str], levels: Sequence[float]) -> Iterator[HistoryStep]:
+def find_steps(
+    commits: Sequence[str], levels: Sequence[float], softs: Sequence[object]
+) -> Iterator[HistoryStep]:
     """Yield where two sessions are above the two before by more than noise, and by how much.
 
     The noise is that of the median step between neighbours: where each is as large as the others,
-    none is told.
+    none is told. Where the software of the machine changed with it, no commit is to blame.
     """
     if len(levels) < _LEAST_VALUES:
         return
@@ -143,7 +147,7 @@ def find_steps(commits: Sequence[str], levels: Sequence[float]) -> Iterator[Hist
     noise = max(statistics.median(moves) / (0.6745 * math.sqrt(2)), _LEAST_NOISE)
     for at in range(2, len(levels) - 1):
         rise = min(levels[at : at + 2]) - max(levels[at - 2 : at])
-        if rise > _CLEAR * noise:
+        if rise > _CLEAR * noise and softs[at - 1] == softs[at]:
             yield HistoryStep(commits[at - 1], commits[at], math.exp(rise))
 
 

@@ -53,10 +53,16 @@ NOISE = (0.0, 0.003, -0.002, 0.001, -0.003, 0.002)
     ],
 )
 def test_a_step_stands_out_of_the_noise_of_its_sessions(levels, told):
-    steps = list(find_steps([f"c{at}" for at in range(len(levels))], levels))
+    steps = list(find_steps([f"c{at}" for at in range(len(levels))], levels, [0] * len(levels)))
 
     assert [(each.good, each.bad) for each in steps] == [(f"c{at - 1}", f"c{at}") for at in told]
     assert all(1.02 < each.change < 1.06 for each in steps)
+
+
+def test_a_step_with_other_software_of_the_machine_is_of_no_commit():
+    levels = [*NOISE, *(0.03 + each for each in NOISE)]
+
+    assert not [*find_steps([f"c{at}" for at in range(12)], levels, [1] * 6 + [2] * 6)]
 
 
 def test_one_lucky_session_is_not_the_last_good_one():
