@@ -1,11 +1,24 @@
 """What the history of a machine suspects."""
 
+import math
+
 import msgspec
 import pytest
 
-from ci_perf.features.watch.suspects import find_acceptance, find_better, find_steps
+from ci_perf.features.watch.suspects import (
+    find_acceptance,
+    find_better,
+    find_steps,
+    find_suspects,
+)
+from ci_perf.judging import summarise
 from ci_perf.model.baseline import MAX_SESSIONS
+from ci_perf.model.comparison import Verdict
+from ci_perf.model.suite import Limit, Limits
 from tests.branches import a_committed, a_recorded
+from tests.comparisons import a_change, a_comparison
+from tests.runs import a_measured, a_run
+from tests.watches import a_sha
 
 LOW, HIGH = 0.0, 1.0
 
@@ -63,6 +76,27 @@ def test_a_step_with_other_software_of_the_machine_is_of_no_commit():
     levels = [*NOISE, *(0.03 + each for each in NOISE)]
 
     assert not [*find_steps([f"c{at}" for at in range(12)], levels, [1] * 6 + [2] * 6)]
+
+
+def test_a_suspect_has_the_good_commits_and_the_steps_of_its_history():
+    levels = [*NOISE, *(0.03 + each for each in NOISE)]
+    sessions = [
+        msgspec.structs.replace(each, source=msgspec.structs.replace(each.source, commit=a_sha(at)))
+        for at, level in enumerate(levels)
+        for each in [a_recorded(f"r{at}", 1e-3 * math.exp(level))]
+    ]
+    head = summarise.run(a_run(a_measured("w", 1.1e-3), commit=a_sha(12)), label="")
+
+    (suspect,) = find_suspects(
+        [a_committed(*sessions)],
+        head,
+        a_comparison(a_change("w", Verdict.UNCHANGED)),
+        Limits(default={"step_time_s": Limit(relative=0.05)}),
+        lambda _baseline, session: session.source.commit,
+    )
+
+    assert (suspect.goods[0], suspect.goods[-1]) == (a_sha(11), a_sha(0))
+    assert [(each.good, each.bad) for each in suspect.steps] == [(a_sha(5), a_sha(6))]
 
 
 def test_one_lucky_session_is_not_the_last_good_one():
