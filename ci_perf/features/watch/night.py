@@ -109,7 +109,7 @@ class Night:
     suspicions: dict[Key, Suspicion] = field(init=False)
     no_answer: dict[str, str] = field(default_factory=dict)
     steps: dict[Key, Sequence[HistoryStep]] = field(default_factory=dict)
-    is_complete: bool = True
+    is_late: bool = False
 
     def __post_init__(self) -> None:
         oldest = (date.fromisoformat(self.today) - _KEPT).isoformat()
@@ -140,13 +140,13 @@ class Night:
             self._search(self._find_losses(suspects))
             self._ask_again(waiting)
         except BudgetSpentError:
-            self.is_complete = False
-        return self._keep()
+            self.is_late = True
+        return self._keep(complete=not self.is_late)
 
-    def _keep(self) -> Watched:
+    def _keep(self, *, complete: bool = False) -> Watched:
         self.known = msgspec.structs.replace(
             self.known,
-            complete=self.is_complete,
+            complete=complete,
             culprits=tuple(self.culprits.values()),
             creeps=tuple(self.creeps[key] for key in sorted(self.creeps)),
             suspicions=tuple(self.suspicions[key] for key in sorted(self.suspicions)),
@@ -478,7 +478,7 @@ class Night:
         )
 
     def _note_failures(self, answer: PairsAnswer, workloads: Iterable[str]) -> None:
-        self.is_complete = self.is_complete and not answer.is_late
+        self.is_late = self.is_late or answer.is_late
         why = "the budget ended before" if answer.is_late else "pairs decided nothing"
         for name in workloads:
             self.no_answer[name] = answer.failures.get(name, why)

@@ -212,6 +212,18 @@ def test_a_search_goes_on_with_the_commits_that_are_left():
     assert known.culprits[0].window.good == a_sha(2)
 
 
+def test_a_night_that_somebody_interrupts_is_not_complete():
+    class Interrupted(World):
+        def search(self, *_asked):
+            raise KeyboardInterrupt
+
+    kept = []
+    with pytest.raises(KeyboardInterrupt):
+        spend_night(Interrupted(step_at(CULPRIT)), a_suspect(), keep=kept.append)
+
+    assert (kept[-1].complete, len(kept[-1].suspicions[0].left)) == (False, LAST - 2)
+
+
 def test_a_search_that_ended_at_an_innocent_commit_begins_anew():
     innocent = Suspicion(
         workload="a",
