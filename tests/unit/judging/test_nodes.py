@@ -102,3 +102,22 @@ def test_canaries_of_the_same_node_still_tell_that_it_has_moved():
     head = a_head(environment=an_environment(node=B), canaries=some_canaries(before=1.2e-3))
 
     assert said(judged(history, head)) == (Verdict.INCONCLUSIVE, "machine_moved")
+
+
+def test_what_other_nodes_differ_by_is_no_noise_of_a_workload_that_this_node_knows():
+    def measured(node, day, factor):
+        known = a_measured("known", *scaled(STEADY, day))
+        elsewhere = a_measured("elsewhere", *scaled(STEADY, day * factor))
+        both = (known,) if node == D else (known, elsewhere)
+        return a_run(*both, environment=an_environment(node=node))
+
+    factors = {D: 1.0, A: 0.85, B: 1.0, C: 1.18}
+    history = [measured(node, day, factor) for day in DAYS for node, factor in factors.items()]
+
+    def interval_of_known(*beside):
+        head = a_run(a_measured("known", *STEADY), *beside, environment=an_environment(node=D))
+        rows = judged(history, head).rows
+        (row,) = (r for r in rows if (r.workload, r.metric) == ("known", STEP_TIME.name))
+        return row.interval
+
+    assert interval_of_known(a_measured("elsewhere", *STEADY)) == interval_of_known()
