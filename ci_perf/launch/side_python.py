@@ -159,9 +159,17 @@ def find_other_program(side: SidePython, command: str) -> str:
         if word in pythons:
             if program.parent != python.parent or not program.samefile(python):
                 return str(program)
-        elif program.parent != python.parent and program.read_bytes()[:256].startswith(ours):
+        elif program.parent != python.parent and _begins_with(program, ours):
             return str(program)
     return ""
+
+
+def _begins_with(program: Path, text: bytes) -> bool:
+    """Whether a file begins so; one that may only be executed, as sudo, has no such line."""
+    try:
+        return program.read_bytes()[:256].startswith(text)
+    except PermissionError:
+        return False
 
 
 def list_imports(files: Collection[Path]) -> set[str]:
