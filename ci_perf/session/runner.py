@@ -124,7 +124,8 @@ class SessionRunner:
         if index:
             self._begin_round()
         most, last = self.lab.checks.at_once(), index
-        if len(due) == 1:
+        going = [each for each in self._progress if each.left(index) or each.left(index + 1)]
+        if len(going) == 1:
             left = [due[0].workload] * due[0].left(index)
             end = index + next(end for _, end in schedule.batches(left, most))
             last = self._launch([(due[0], number) for number in range(index, end)])

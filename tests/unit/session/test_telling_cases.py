@@ -43,7 +43,7 @@ class Machine(Launches):
 def check(measure_against, tmp_path):
     """Measure workloads of which nothing is known against a base, and judge."""
 
-    def check(machine, *names, budget_s=1e4, fail_fast=False, blind=True):
+    def check(machine, *names, budget_s=1e4, fail_fast=False, blind=True, processes=1):
         class Judge(Suspects):
             def verdict(self, run):
                 return compare.compare(no_history(run), summarise.run(run, label=""), limits=LIMITS)
@@ -54,7 +54,7 @@ def check(measure_against, tmp_path):
 
         judge = Judge(undecided, blind=blind)
         how = {"budget_s": budget_s, "judge": judge, "fail_fast": fail_fast}
-        plan = a_plan_at(tmp_path / "head", *names, parameters={"n": 1})
+        plan = a_plan_at(tmp_path / "head", *names, parameters={"n": 1}, processes=processes)
         run = measure_against(machine, plan, how=how, clock=machine.clock)
         return run, judge.verdict(run)
 
@@ -94,6 +94,12 @@ def test_what_fail_fast_did_not_launch_is_not_decided_and_did_not_fail(check):
     assert {(rows[name].verdict, rows[name].code) for name in left} == {
         (Verdict.INCONCLUSIVE, Code.TOO_FEW_PAIRS)
     }
+
+
+def test_a_telling_case_gets_all_of_its_processes_beside_one_that_had_none(check):
+    run, _ = check(Machine({}), *CALM[:2], processes=4)
+
+    assert [len(each.processes) for each in run.measured] == [4, 4]
 
 
 def test_without_fail_fast_all_heads_follow_and_all_is_decided_as_in_the_other_order(check):
