@@ -49,7 +49,9 @@ def rows(
     unlaunched = head.interleaved.unlaunched if head.interleaved else ()
     for name in unlaunched:
         yield rules.leave_unpaired(_row(_Unmeasured(name), Verdict.NEW, Code.NEW), "")
-    for row in _list_rows(base, head, limits, tiers, expected.keys() - {*unlaunched}):
+    for row in _list_rows(base, head, limits, tiers, expected.keys()):
+        if row.workload in unlaunched:
+            continue
         if row.code is Code.NEW and row.workload in expected:
             yield _without_pair(row, subjects[row.workload], limits, answered)
         else:

@@ -96,6 +96,18 @@ def test_what_fail_fast_did_not_launch_is_not_decided_and_did_not_fail(check):
     }
 
 
+def test_what_fail_fast_did_not_launch_is_not_missing_beside_a_run_that_has_it(check):
+    whole, _ = check(Machine({}), *NAMES)
+    run, _ = check(Machine(SLOWER), *NAMES, fail_fast=True)
+
+    sides = (summarise.run(each, label="run.json") for each in (whole, run))
+    comparison = compare.compare(*sides, limits=LIMITS)
+
+    assert Code.MISSING not in {row.code for row in comparison.rows}
+    of_whole = [row.workload for row in comparison.rows if row.code is Code.TOO_FEW_PAIRS]
+    assert {*run.interleaved.unlaunched} <= {*of_whole}
+
+
 def test_a_telling_case_gets_all_of_its_processes_beside_one_that_had_none(check):
     run, _ = check(Machine({}), *CALM[:2], processes=4)
 
