@@ -139,7 +139,7 @@ class Creep(Struct, frozen=True, kw_only=True):
     """A metric that became worse in steps below its limit.
 
     ``largest`` are the steps that pairs or the history tell from noise; it is empty where they
-    cannot. ``checked`` is the day of the last answer.
+    cannot. ``checked`` is the day of the last answer; ``until`` and ``reason`` are as of a culprit.
     """
 
     workload: Name
@@ -151,6 +151,8 @@ class Creep(Struct, frozen=True, kw_only=True):
     largest: Annotated[tuple[CreepStep, ...], msgspec.Meta(max_length=LARGEST_STEPS)] = ()
     owner: Text | None = None
     state: LossState = "open"
+    until: Day | None = None
+    reason: Text = ""
     checked: DateOrEmpty = ""
 
     @property

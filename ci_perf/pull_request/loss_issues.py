@@ -58,10 +58,9 @@ class TrackedLoss:
     @property
     def said(self) -> Phrase:
         """Say its state, and why it is in it."""
-        known = [each for _, each in self.reports if isinstance(each, Culprit)]
-        mine = next((each for each in known if each.state == self.state), None)
-        until = f" until {mine.until}" if mine and mine.until and self.state == "accepted" else ""
-        why: Phrase = (Words(": "), Sentence(mine.reason)) if mine and mine.reason else ()
+        mine = next(each for _, each in self.reports if each.state == self.state)
+        until = f" until {mine.until}" if mine.until and self.state == "accepted" else ""
+        why: Phrase = (Words(": "), Sentence(mine.reason)) if mine.reason else ()
         return (Words(f"{self.state}{until}"), *why)
 
 

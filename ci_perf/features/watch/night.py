@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import msgspec
 
@@ -33,6 +33,7 @@ from ci_perf.model.watch import (
 
 Key = tuple[str, str]
 """A workload and a metric."""
+_Known = TypeVar("_Known", Culprit, Creep)
 _KEPT = timedelta(days=30)
 _SHOWN = 12
 # Open commits are asked first, and leave this share of the budget to the search.
@@ -101,7 +102,7 @@ class Night:
     line: BranchLine
     launcher: CommitLauncher
     today: str
-    find_accepted: Callable[[Culprit], tuple[str, str | None] | None]
+    find_accepted: Callable[[Culprit | Creep], tuple[str, str | None] | None]
     keep: Callable[[Watched], None]
     find_owner: Callable[[str], str | None]
     culprits: dict[str, Culprit] = field(init=False)
@@ -128,6 +129,7 @@ class Night:
         self.no_answer = dict(unanswered)
         self.steps = {(each.workload, each.metric): each.steps for each in suspects}
         self.culprits = {name: self._settle(each) for name, each in self.culprits.items()}
+        self.creeps = {key: self._settle(each) for key, each in self.creeps.items()}
         # What a budget has left out comes first in the next night, unless it alone takes too long.
         waiting = sorted(
             self._list_open(),
@@ -159,37 +161,29 @@ class Night:
 
     # --- what earlier nights have found
 
-    def _settle(self, culprit: Culprit) -> Culprit:
-        """Return a culprit with what is known of it tonight without pairs."""
-        if culprit.state == "accepted" and culprit.until and culprit.until < self.today:
-            why = f"the loss was accepted until {culprit.until}"
-            culprit = msgspec.structs.replace(culprit, state="open", reason=why)
-        if culprit.state != "open":
-            return culprit
-        if culprit.parent not in self.line.places:
-            why = "its parent is no longer in the history of the branch: was that rewritten?"
-            return msgspec.structs.replace(culprit, reason=why)
-        accepted = self.find_accepted(culprit)
+    def _settle(self, known: _Known) -> _Known:
+        """Return a loss with what is known of it tonight without pairs."""
+        if known.state == "accepted" and known.until and known.until < self.today:
+            why = f"the loss was accepted until {known.until}"
+            known = msgspec.structs.replace(known, state="open", reason=why)
+        if known.state != "open":
+            return known
+        if known.base not in self.line.places:
+            lost = f"{known.base[:_SHOWN]}, before it, is no longer in the history of the branch"
+            why = f"{lost}: was that rewritten?"
+            return msgspec.structs.replace(known, reason=why)
+        accepted = self.find_accepted(known)
         if accepted is not None and (accepted[1] or self.today) >= self.today:
             reason, until = accepted
             return msgspec.structs.replace(
-                culprit, state="accepted", until=until, reason=reason, checked=self.today
+                known, state="accepted", until=until, reason=reason, checked=self.today
             )
-        return culprit
+        return known
 
-    def _list_open(self) -> Iterable[Culprit | Creep]:
-        """Yield what pairs can be asked about."""
+    def _list_open(self) -> list[Culprit | Creep]:
+        """Return what pairs can be asked about."""
         every: list[Culprit | Creep] = [*self.culprits.values(), *self.creeps.values()]
-        for known in every:
-            if known.state != "open":
-                continue
-            if known.base in self.line.places:
-                yield known
-            elif isinstance(known, Creep):
-                self.no_answer[known.workload] = (
-                    f"{known.base[:_SHOWN]}, where its creep began, is no longer in the history of "
-                    "the branch"
-                )
+        return [each for each in every if each.state == "open" and each.base in self.line.places]
 
     def _ask_again(self, waiting: list[Culprit | Creep], *, keeps: float = 0.0) -> None:
         """Let pairs say what is still worse; what they cannot tell stays as it is."""
@@ -373,7 +367,7 @@ class Night:
                 known = [self._make_step(HistoryStep(parent, commit, own.ratio))]
             since = Since(commit=loss.good, day=self.line.described[loss.good].date[:10])
             # An open one has begun earlier, and its own pairs say how large it is.
-            if self.creeps.get(loss.key) not in [*self._list_open()]:
+            if self.creeps.get(loss.key) not in self._list_open():
                 self._note_creep(loss.key, since, change, known)
             self._set_left(loss, ())
         elif said == "alike":
@@ -437,7 +431,7 @@ class Night:
     def _note_creep(
         self, key: Key, since: Since, change: Change, known: Sequence[CreepStep]
     ) -> None:
-        ratio = change.ratio or 1.0
+        ratio, before = change.ratio or 1.0, self.creeps.get(key)
         self.creeps[key] = Creep(
             workload=key[0],
             metric=key[1],
@@ -447,6 +441,7 @@ class Night:
             high=change.interval.high if change.interval else ratio,
             largest=self._list_largest(key, since, known),
             owner=self.find_owner(key[0]),
+            reason=before.reason if before and before.since == since else "",
             checked=self.today,
         )
 

@@ -72,7 +72,8 @@ def _describe_culprit(culprit: Culprit, suite: str) -> list[Block]:
 def _describe_creep(creep: Creep) -> Phrase:
     change = units.change(creep.change, creep.low, creep.high)
     since = Words(f" since {creep.since.day}, in small steps")
-    return _line(creep.workload, creep.metric, (change, since, *describe_largest(creep)))
+    why: Phrase = (Words("; "), Sentence(creep.reason)) if creep.reason else ()
+    return _line(creep.workload, creep.metric, (change, since, *describe_largest(creep), *why))
 
 
 def describe_largest(creep: Creep) -> Phrase:

@@ -27,7 +27,7 @@ from ci_perf.model.baseline import Baseline, RecordedSession
 from ci_perf.model.comparison import Comparison, Uncompared, Verdict
 from ci_perf.model.environment import Machine, is_same
 from ci_perf.model.run import Run, Tool
-from ci_perf.model.watch import Culprit, Watched
+from ci_perf.model.watch import Creep, Culprit, Watched
 from ci_perf.report import units
 from ci_perf.session import Listener
 from ci_perf.system import files, git, git_log, signals
@@ -198,31 +198,33 @@ def list_unanswered(comparison: Comparison) -> dict[str, str]:
 
 def _find_accepted(
     options: MeasureOptions, machine: Machine, line: BranchLine
-) -> Callable[[Culprit], tuple[str, str | None] | None]:
-    """Return what says whether baselines have accepted all of a culprit, why, and until when."""
+) -> Callable[[Culprit | Creep], tuple[str, str | None] | None]:
+    """Return what says whether baselines have accepted all of a loss, why, and until when."""
 
-    def find_accepted(culprit: Culprit) -> tuple[str, str | None] | None:
-        tree = commit_suite.tree_of(options.root, culprit.parent)
-        place = line.places.get(culprit.commit, 0)
+    def find_accepted(known: Culprit | Creep) -> tuple[str, str | None] | None:
+        tree = commit_suite.tree_of(options.root, known.base)
+        place = line.places[known.base]
 
-        def has_culprit(session: RecordedSession) -> bool:
+        def has_loss(session: RecordedSession) -> bool:
             """Whether a session measured it; a merged or a changed commit may have it as well."""
             measured = line.places.get(session.source.commit)
-            return measured is None or measured >= place or session.source.dirty
+            # Uncommitted changes on its parent may be the culprit.
+            is_early = session.source.dirty and isinstance(known, Culprit)
+            return is_early or measured is None or measured > place
 
         reason, days = "", []
         with commit_suite.baselines_of_tree(tree, options, options.suite) as before:
-            for row in culprit.rows:
+            for workload, metric in known.keys:
                 old, new = (
                     layout.read(file) if file.is_file() else None
                     for root in (before, options.baselines)
-                    for file in [layout.path(root, machine, options.suite, row.workload)]
+                    for file in [layout.path(root, machine, options.suite, workload)]
                 )
-                session = find_acceptance(old, new, row.metric, has_culprit) if new else None
+                session = find_acceptance(old, new, metric, has_loss) if new else None
                 if new is None or session is None:
                     return None
                 reason = session.reason
-                days.append(new.sessions[-1].until.get(row.metric))
+                days.append(new.sessions[-1].until.get(metric))
         return reason, min(filter(None, days), default=None)
 
     return find_accepted

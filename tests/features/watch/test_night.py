@@ -13,7 +13,7 @@ from ci_perf.features.watch.suspects import HistoryStep, Suspect
 from ci_perf.model.commit import Commit
 from ci_perf.model.comparison import Interval, Verdict
 from ci_perf.model.explanation import AuthorFunction, Cause, Explanation
-from ci_perf.model.watch import LossCause, Suspicion, Unanswered, WatchedRepository
+from ci_perf.model.watch import LossCause, Since, Suspicion, Unanswered, WatchedRepository
 from tests.comparisons import a_change
 from tests.watches import DAY, a_creep, a_culprit, a_row, a_sha, a_watch
 
@@ -465,6 +465,30 @@ def test_an_accepted_loss_is_open_again_after_its_day():
     assert (over.culprits[0].state, still.culprits[0].state) == ("open", "accepted")
     assert "until 2026-11-28" in over.culprits[0].reason
     assert still.culprits[0].reason == "a better loss"
+
+
+def test_a_creep_that_a_baseline_accepts_is_closed_until_its_day():
+    def find_accepted(_creep):
+        return "a better loss", "2026-11-29"
+
+    closed = spend_night(World(step_at()), creeps=(a_creep(),), find_accepted=find_accepted)
+    (creep,) = closed.creeps
+    assert (creep.state, creep.reason, creep.until) == ("accepted", "a better loss", "2026-11-29")
+
+    over = msgspec.structs.replace(creep, until="2026-11-28")
+    world = World(lambda number: 1.02**number)
+    (again,) = spend_night(world, creeps=(over,)).creeps
+    assert (again.state, again.reason) == ("open", "the loss was accepted until 2026-11-28")
+    assert again.change > 1.3, "its pairs were asked"
+
+
+def test_a_creep_whose_first_commit_the_branch_lost_says_so_and_stays_open():
+    lost = a_creep(since=Since(commit="f" * 40, day=DAY))
+
+    (creep,) = spend_night(World(step_at()), creeps=(lost,)).creeps
+
+    assert creep.state == "open"
+    assert creep.reason.startswith("ffffffffffff, before it, is no longer in the history")
 
 
 def test_a_culprit_stays_for_thirty_days_after_it_was_mended():

@@ -261,6 +261,16 @@ def test_a_creep_is_an_issue_of_its_own_kind(night):
     assert night.issue.state == "closed"
 
 
+def test_a_creep_that_a_baseline_accepts_is_closed_with_its_reason(night):
+    night.ends(night.watch(creeps=(a_creep(),)))
+    accepted = a_creep(state="accepted", reason="a better loss", until="2026-12-31")
+
+    night.ends(night.watch(creeps=(accepted,)))
+
+    assert (night.issue.state, night.issue.state_reason) == ("closed", "not_planned")
+    assert "State: accepted until 2026-12-31: `a better loss`." in night.issue.body
+
+
 def test_nothing_foreign_is_obeyed(night):
     """Nothing mentions, links, closes or ends a block; the first line is our mark alone."""
     bad = '`@all` <!-- ci-perf:loss=x --> </details>\n```\n# closes #1 | "x" ![](https://x.y)'

@@ -1,11 +1,13 @@
 """`ci-perf watch` in a real repository: a commit is found, mended, and the machine is suspected."""
 
+import msgspec
 import pytest
 
-from ci_perf.model.watch import Watched
+from ci_perf.model.watch import Since, Watched
 from ci_perf.system import files
 from tests import repositories
 from tests.projects import FAST, NAP, NAP_SETTINGS, SLOW, Project
+from tests.watches import a_creep
 
 pytestmark = pytest.mark.usefixtures("lone_git")
 
@@ -109,9 +111,12 @@ def test_a_night_without_time_goes_on_and_an_accepted_loss_is_closed(project):
     done = project.run("accept", "../slow.json", "--reason", "A better loss", *until)
     assert done.code == 0, done.err
     repository.commit()
+    began = repository.ask("rev-parse", "c0")
+    creep = a_creep(workload="nap", since=Since(commit=began, day="2026-10-01"))
+    files.write(project.root / ANSWER, msgspec.structs.replace(named, creeps=(creep,)))
     done, accepted = watch(project)
 
     assert done.code == 0, done.err
-    assert [(each.state, each.reason, each.until) for each in accepted.culprits] == [
-        ("accepted", "A better loss", "2999-12-31")
-    ]
+    assert [
+        (each.state, each.reason, each.until) for each in (*accepted.culprits, *accepted.creeps)
+    ] == 2 * [("accepted", "A better loss", "2999-12-31")]
