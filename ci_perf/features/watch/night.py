@@ -12,6 +12,7 @@ from typing import Protocol, TypeVar
 
 import msgspec
 
+from ci_perf.errors import CiPerfError
 from ci_perf.features.watch.branch_line import BranchLine
 from ci_perf.features.watch.sessions import PairsAnswer
 from ci_perf.features.watch.suspects import HistoryStep, Suspect
@@ -172,7 +173,12 @@ class Night:
             lost = f"{known.base[:_SHOWN]}, before it, is no longer in the history of the branch"
             why = f"{lost}: was that rewritten?"
             return msgspec.structs.replace(known, reason=why)
-        accepted = self.find_accepted(known)
+        try:
+            accepted = self.find_accepted(known)
+        except CiPerfError as error:
+            # A file of a version that nobody reads any more ends no night.
+            self.no_answer |= dict.fromkeys(_list_workloads(known), str(error))
+            return known
         if accepted is not None and (accepted[1] or self.today) >= self.today:
             reason, until = accepted
             return msgspec.structs.replace(

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from benchmarks import watch_nights
+from ci_perf.errors import CiPerfError
 from ci_perf.features.watch.branch_line import BranchLine
 from ci_perf.features.watch.night import BudgetSpentError, Night, Searched
 from ci_perf.features.watch.sessions import PairsAnswer
@@ -480,6 +481,23 @@ def test_a_creep_that_a_baseline_accepts_is_closed_until_its_day():
     (again,) = spend_night(world, creeps=(over,)).creeps
     assert (again.state, again.reason) == ("open", "the loss was accepted until 2026-11-28")
     assert again.change > 1.3, "its pairs were asked"
+
+
+@pytest.mark.parametrize("loss", [a_culprit(CULPRIT), a_creep()], ids=["culprit", "creep"])
+def test_a_baseline_that_nobody_can_read_ends_no_night(loss):
+    def find_accepted(_loss):
+        raise CiPerfError("a.json: schema_version 0")
+
+    kind = "creeps" if loss == a_creep() else "culprits"
+
+    class Spent(World):
+        def measure_pairs(self, *_asked, **_more):
+            raise BudgetSpentError
+
+    known = spend_night(Spent(step_at()), find_accepted=find_accepted, **{kind: (loss,)})
+
+    assert getattr(known, kind) == (loss,)
+    assert known.no_answer == (Unanswered(workload="a", why="a.json: schema_version 0"),)
 
 
 def test_a_creep_whose_first_commit_the_branch_lost_says_so_and_stays_open():
