@@ -34,7 +34,6 @@ def note_more_work(candidates: Iterable[Candidate]) -> list[Candidate]:
             [head for _, head in each.pairs[:EARLY_PAIRS]],
         )
     }
-    growing = by_history | by_pairs
     return [
         msgspec.structs.replace(
             each,
@@ -46,7 +45,7 @@ def note_more_work(candidates: Iterable[Candidate]) -> list[Candidate]:
                 }
             ),
         )
-        if each.metric.name in signs.SLOWED and each.workload in growing
+        if each.metric.name in signs.SLOWED
         else each
         for each in asked
     ]

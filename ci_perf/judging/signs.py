@@ -68,9 +68,9 @@ def is_by_history_alone(row: Row) -> bool:
     )
 
 
-def has_no_sign(row: Row) -> bool:
+def has_no_sign(row: Change) -> bool:
     """Whether a row has no answer, and what is exact is the same on both sides."""
-    if not isinstance(row, Change) or row.code not in _ONLY_NOISE or is_far(row):
+    if row.code not in _ONLY_NOISE or is_far(row):
         return False
     is_equal = row.signs is not None and row.signs.direction == "equal"
     is_near = row.ratio is not None and row.ratio * (1 + row.limit) >= 1 - FLOAT_ERROR

@@ -171,8 +171,6 @@ def _noise(lines: Sequence[Line]) -> Noise:
 
 
 def _find_watched(subject: Subject, threshold: Threshold) -> Iterable[_Watched]:
-    if len(subject.sessions) < LEAST_SESSIONS:
-        return
     for metric in metric_values.find_recorded(subject.sessions):
         kind = KIND_OF.get(metric.kind)
         least = threshold(subject, metric)

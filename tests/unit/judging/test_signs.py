@@ -181,6 +181,23 @@ def test_what_may_be_much_faster_is_green_and_no_sign_of_nothing():
 # --- no sign of a change
 
 
+@pytest.mark.parametrize(
+    ("code", "ratio", "direction", "has_none"),
+    [
+        (Code.SPREAD, 1.02, "equal", True),
+        (Code.SPREAD, 1.03, "equal", False),  # beyond its limit of 2 %
+        (Code.SPREAD, 1.02, "worse", False),
+        (Code.WITHIN_LIMIT, 1.0, "equal", False),  # it has an answer
+    ],
+)
+def test_no_sign_is_an_open_row_near_its_base_whose_exact_rows_are_the_same(
+    code, ratio, direction, has_none
+):
+    row = a_change(code=code, ratio=ratio, limit=0.02, signs=Signs(direction=direction))
+
+    assert signs.has_no_sign(row) is has_none
+
+
 def test_a_busy_machine_does_not_stop_a_change_that_does_the_same_work():
     comparison = launched(around(1.01))
 
