@@ -244,6 +244,14 @@ def test_a_canary_of_which_the_history_knows_nothing_is_not_compared_with_it():
     assert canaries.from_history([], {"matmul": 1.0}, LIMIT) == []
 
 
+def test_a_session_that_lacks_a_canary_says_nothing_of_it():
+    known, head = sessions_of(1.0, 1.1), {"matmul": 1.2}
+
+    both = [canaries.from_history(history, head, LIMIT) for history in (known, [*known, {}])]
+
+    assert both[0] == both[1]
+
+
 @pytest.mark.parametrize("spread", [0.02, 0.1])
 def test_of_a_machine_that_is_as_ever_few_runs_count_as_moved(spread):
     noise = random.Random(11)

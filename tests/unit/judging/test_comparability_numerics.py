@@ -57,6 +57,13 @@ def test_another_number_of_losses_is_a_change_without_a_size(head):
     assert (row.code, row.difference, row.head) == ("beyond_limit", None, head)
 
 
+def test_another_number_of_checksums_is_a_change_without_a_size():
+    sums = (1.0, 0.5, 2.0, 0.5)
+    row = judge(a_subject(Fingerprint(checksums=sums[:2])), a_subject(Fingerprint(checksums=sums)))
+
+    assert (row.code, row.difference, row.head) == ("beyond_limit", None, sums)
+
+
 def test_losses_and_checksums_do_not_stand_in_for_each_other():
     base, head = Fingerprint(losses=(1.0, 2.0)), Fingerprint(losses=(), checksums=(1.0, 2.0))
 

@@ -2,13 +2,14 @@ import msgspec
 import pytest
 
 from ci_perf.errors import ExitCode
+from ci_perf.judging.compare import worst_first
 from ci_perf.judging.policy import default_limits
 from ci_perf.model import metrics
 from ci_perf.model.comparison import Change, Severity, Verdict, severity_of
 from ci_perf.model.process import Exhausted
 from ci_perf.model.suite import Limit, Limits
 from ci_perf.model.validity import Reason, Status, Validity
-from tests.comparisons import verdicts_of
+from tests.comparisons import a_change, verdicts_of
 from tests.histories import in_turns, judged, pairs
 from tests.runs import (
     MIB,
@@ -200,6 +201,13 @@ def test_of_rows_that_are_as_bad_those_that_gate_come_first():
     gates = [row.gate for row in comparison.rows if row.verdict is Verdict.UNCHANGED]
     assert gates == sorted(gates, reverse=True)
     assert set(gates) == {False, True}
+
+
+def test_of_rows_that_are_as_bad_those_that_moved_most_come_first():
+    moved = {"a": 1.1, "b": 0.5, "c": 1.3}
+    losses = [a_change(name, Verdict.REGRESSED, ratio=ratio) for name, ratio in moved.items()]
+
+    assert [row.workload for row in worst_first(losses)] == ["b", "c", "a"]
 
 
 def test_rows_are_sorted_worst_first():

@@ -9,6 +9,7 @@ from ci_perf.errors import ExitCode
 from ci_perf.judging import compare, summarise
 from ci_perf.judging.policy import default_limits
 from ci_perf.model.comparison import Numerics, Verdict
+from ci_perf.model.process import Fingerprint
 from ci_perf.model.run import OtherEnvironment
 from ci_perf.model.suite import Limits, Protocol, Tiers
 from tests.comparisons import an_interleaved
@@ -87,6 +88,10 @@ def test_a_run_in_which_everything_failed_knows_its_machine():
     assert comparison.head.machine == GPU
 
 
+def numerics_of(comparison):
+    return [row for row in comparison.rows if isinstance(row, Numerics)]
+
+
 def test_numerics_that_no_baseline_can_judge_are_those_of_the_launched_base():
     before = a_run(a_measured("w", *STEADY, parameters={"n": 1}, losses=(2.0,)))
     head = a_run(a_measured("w", *STEADY, parameters={"n": 2}, losses=(3.0,)))
@@ -94,9 +99,20 @@ def test_numerics_that_no_baseline_can_judge_are_those_of_the_launched_base():
 
     alone, paired = judged(before, head), judged(before, in_turns(head, launched))
 
-    assert not [row for row in alone.rows if isinstance(row, Numerics)]
-    (row,) = (row for row in paired.rows if isinstance(row, Numerics))
+    assert numerics_of(alone) == []
+    (row,) = numerics_of(paired)
     assert row.verdict is Verdict.UNCHANGED
+
+
+def test_numerics_that_vary_are_told_of_what_has_a_limit_and_compares_or_is_new():
+    before, other = (a_measured("w", *STEADY, parameters={"n": n}, losses=(1.0,)) for n in (1, 2))
+    first, *rest = before.processes
+    varying = msgspec.structs.replace(first, fingerprint=Fingerprint(losses=(2.0,)))
+    head = a_run(msgspec.structs.replace(before, processes=(varying, *rest)))
+
+    assert len(numerics_of(judged(a_run(before), head))) == len(numerics_of(judged([], head))) == 1
+    assert numerics_of(judged(a_run(other), head)) == []
+    assert numerics_of(judged(a_run(before), head, limits=Limits(default={}))) == []
 
 
 def test_other_software_is_compared_and_named_unless_a_team_makes_it_a_hard_fact():

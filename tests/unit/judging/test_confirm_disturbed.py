@@ -68,13 +68,14 @@ def test_a_change_far_beyond_the_modes_is_proven_all_the_same():
     assert in_modes([0] * 6, [5] * 6, usual_variance=0.0184**2).call == "regressed"
 
 
-def test_an_interval_is_never_narrower_than_rounding_allows():
+@pytest.mark.parametrize("difference", [0.02, -0.02])
+def test_an_interval_is_never_narrower_than_rounding_allows(difference):
     """All bases were rounded down and all heads up, or the other way round."""
-    rounded = confirmed([0.02] * 18, **EXACT, tick=0.02)
+    rounded = confirmed([difference] * 18, **EXACT, tick=0.02)
 
     assert (rounded.call, rounded.pairs) == ("inconclusive", 18)
-    assert rounded.low < 0.0
-    assert rounded.high > 0.04
+    assert rounded.low < difference - 0.02
+    assert rounded.high > difference + 0.02
 
 
 def test_ticks_have_a_variance_of_a_sixth_of_their_square():

@@ -11,7 +11,7 @@ from ci_perf.model.comparison import Verdict
 from ci_perf.model.run import Checks, Source
 from ci_perf.model.suite import Limits, Tiers
 from ci_perf.model.validity import validity_of
-from tests.comparisons import an_interleaved
+from tests.comparisons import a_change, a_comparison, an_interleaved
 from tests.confirmations import a_confirmation
 from tests.histories import (
     HISTORY,
@@ -241,3 +241,10 @@ def test_what_pairs_have_said_leaves_out_what_history_said():
     assert earlier_checks.said_by_pairs(judged(HISTORY, a_head(SLOWER))) == {}
     verdicts = earlier_checks.said_by_pairs(judged(HISTORY, run_of(1.1, head=SLOWER)))["w"]
     assert verdicts == {"step_time_s": "regressed", "step_p95_s": "regressed"}
+
+
+def test_pairs_of_a_machine_that_cannot_be_trusted_have_said_nothing():
+    """They would take back what an earlier run has proven."""
+    row = a_change("w", Verdict.INCONCLUSIVE, code="untrusted", pairs=6)
+
+    assert earlier_checks.said_by_pairs(a_comparison(row)) == {}

@@ -143,6 +143,13 @@ BENCH, SLOW = a_table("bench"), a_table("slow", "-m", "slow")
                 ("SETTING", "pytest", "protocol.timed_min_s", "0.5", "0.1"),
             ],
         ),
+        (
+            (a_table("slow", "-m", "slow", inputs=("b",)), a_table("bench", inputs=("a",))),
+            [
+                ("SETTING", "pytest", "inputs", "[]", '["a"]'),
+                ("SETTING", "pytest", "inputs", "[]", '["b"]'),
+            ],
+        ),
         # Split in two, its order changed: each word of the base is there or named.
         (
             (a_table("bench/a"), a_table("bench/b"), SLOW),

@@ -4,12 +4,13 @@ import msgspec
 import pytest
 
 from ci_perf.judging import compare, summarise
-from ci_perf.model.comparison import Severity, severity_of
+from ci_perf.model.comparison import Severity, Verdict, severity_of
 from ci_perf.model.process import Memory
 from tests.histories import a_pair, in_turns, judged, no_history
 from tests.runs import MIB, a_measured, a_run
 
-BASE = (300, 0, 0)
+BASE, COPY = (300, 0, 0), (300, 300, 1)
+BYTE = 1 / MIB
 
 
 def a_head(base, head, *, pairs=6):
@@ -40,9 +41,9 @@ def row_of_memory(comparison):
     return row
 
 
-@pytest.mark.parametrize("pairs", [2, 6])
-def test_memory_of_new_processes_only_warns(pairs):
-    comparison = judged((), a_head(BASE, (300, 60, 2), pairs=pairs))
+@pytest.mark.parametrize(("head", "pairs"), [((300, 60, 2), 2), ((300, 60, 2), 6), (COPY, 6)])
+def test_memory_of_new_processes_only_warns(head, pairs):
+    comparison = judged((), a_head(BASE, head, pairs=pairs))
 
     row = row_of_memory(comparison)
     assert row.code == "new_processes"
@@ -58,7 +59,7 @@ def test_memory_of_new_processes_only_warns(pairs):
         (BASE, (360, 0, 0)),
         ((300, 60, 2), (300, 120, 2)),
         ((300, 60, 2), (360, 30, 1)),
-        (BASE, (300, 310, 1)),
+        (BASE, (300, 300 + BYTE, 1)),
         (BASE, (650, 10, 1)),
         (BASE, (590, 1, 1)),
     ],
@@ -85,6 +86,18 @@ def test_of_a_command_its_largest_process_counts():
 
     assert judged((), a_head(base, head)).exit_code == 0
     assert judged((), a_head(base, (30, 1050, 2, 500))).exit_code == 1
+
+
+def test_memory_that_noise_leaves_open_gates_where_no_process_is_new():
+    launched = [
+        a_pair(1e-3, 1e-3, base={"memory": a_memory(*BASE)}, memory=a_memory(own, 0, 0))
+        for own in (300, 240, 360, 300, 240)
+    ]
+
+    row = row_of_memory(judged((), in_turns(a_run(a_measured("w", 1e-3)), launched)))
+
+    assert row.verdict is Verdict.INCONCLUSIVE
+    assert row.gate
 
 
 @pytest.mark.parametrize("side", [0, 1], ids=["base", "head"])

@@ -32,11 +32,13 @@ def test_a_command_on_two_file_systems_is_at_most_likely_slower():
     assert "two disks" in "".join(map(str, list_notices(comparison)[0]))
 
 
-@pytest.mark.parametrize(("ratio", "code"), [(1.4, 1), (1.0, 0)])
-def test_other_rows_are_judged_as_ever(ratio, code):
-    of_another = Doubt.OTHER_FILE_SYSTEM.reason("two disks", "another")
+@pytest.mark.parametrize(
+    ("workload", "ratio", "code"), [("another", 1.4, 1), ("another", 1.0, 0), ("w", 1.0, 0)]
+)
+def test_other_workloads_and_what_has_not_moved_are_judged_as_ever(workload, ratio, code):
+    two_disks = Doubt.OTHER_FILE_SYSTEM.reason("two disks", workload)
 
-    assert check(ratio, of_another).exit_code == code
+    assert check(ratio, two_disks).exit_code == code
 
 
 def test_commands_and_tests_are_doubted_and_workloads_are_not(tmp_path):

@@ -110,3 +110,38 @@ def test_other_packages_explain_what_pairs_clear_and_the_history_shows(verdict, 
     )
 
     assert judged.row.code is code
+
+
+@pytest.mark.parametrize(
+    ("verdict", "pairs", "said"),
+    [
+        (Verdict.INCONCLUSIVE, 9, Verdict.REGRESSED),
+        (Verdict.UNCHANGED, 0, Verdict.REGRESSED),  # by the history alone
+        (Verdict.UNCHANGED, 6, Verdict.REGRESSED),
+        (Verdict.UNCHANGED, 9, Verdict.UNCHANGED),
+        (Verdict.IMPROVED, 9, Verdict.IMPROVED),
+    ],
+)
+def test_what_six_earlier_pairs_have_proven_is_taken_back_by_more_pairs_alone(verdict, pairs, said):
+    candidate = Candidate(
+        workload="mlp",
+        metric=STEP_TIME,
+        limit=Limit(relative=0.02),
+        history=None,
+        head=(),
+        pairs=[(1.0, 1.0)] * 9,
+        earlier=(6,),
+        said=Verdict.REGRESSED,
+    )
+    (judged,) = rules.judge(
+        [
+            Judgement(
+                candidate=candidate,
+                change=a_change(verdict=verdict, pairs=pairs),
+                is_open=False,
+                expected_pairs=0.0,
+            )
+        ]
+    )
+
+    assert judged.row.verdict is said

@@ -38,6 +38,15 @@ def test_where_a_launch_more_lets_the_screen_answer_it_is_launched():
     assert statistics.mean(chosen.values()) > 1.5
 
 
+@pytest.mark.parametrize(
+    ("launch_sd", "launches"), [(0.003, {1}), (0.005, {1, 2}), (0.008, {2, 3})]
+)
+def test_launches_are_as_many_as_cost_less_than_the_pairs_that_they_save(launch_sd, launches):
+    chosen = screen.head_launches(suite(session_sd=0.003, launch_sd=launch_sd))
+
+    assert set(chosen.values()) == launches
+
+
 def test_where_no_screen_can_answer_pairs_follow_the_first_launch():
     chosen = screen.head_launches(suite(session_sd=0.03, launch_sd=0.003))
 

@@ -152,6 +152,7 @@ def test_cold_and_warm_caches_are_told_apart():
 
     (found,) = break_evens(a_variant("eager", 0.04), compiled).values()
     assert [(one.cache, one.cost_s) for one in found] == [("empty", 60.0), ("filled", 5.0)]
+    assert [one.gain_s for one in found] == [pytest.approx(0.01)] * 2
 
 
 def test_there_is_no_break_even_where_not_every_compiled_process_is_faster():

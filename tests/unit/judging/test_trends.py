@@ -114,3 +114,14 @@ def test_other_levels_are_looked_for_within_each_epoch():
 
     assert of_levels(split) == [(0, True), (2, True), (3, False)]
     assert seen == [2, 3]
+
+
+def test_of_an_exact_metric_every_other_number_begins_a_level():
+    counts = (2, 3, 3, 2, 2, 1)
+    subject = a_subject(
+        *(a_session({"graph_breaks": float(n)}, day=day) for day, n in enumerate(counts, 1))
+    )
+
+    found = trends.levels(subject, metrics.GRAPH_BREAKS, None)
+
+    assert [(level.first, level.centre) for level in found] == [(0, 2), (1, 3), (3, 2), (5, 1)]
