@@ -43,10 +43,11 @@ def decode(text: str | bytes, kind: type[T], *, name: str) -> T:
     twice: people would read the first one.
     """
     try:
-        _check_version(msgspec.json.decode(text, type=_Header).schema_version, name)
-        document = msgspec.json.decode(text, type=kind)
+        raw = text.encode() if isinstance(text, str) else text
+        _check_version(msgspec.json.decode(raw, type=_Header).schema_version, name)
+        document = msgspec.json.decode(raw, type=kind)
         # As we write it today: the quickest proof that each key stands once.
-        if encode(document) != text and not _repeats_itself(text):
+        if encode(document).encode() != raw and not _repeats_itself(raw):
             # 0.15 s for 10 MB. As a float: Python reads no number of thousands of digits.
             json.loads(text, object_pairs_hook=build_object, parse_int=float)
     except TwiceError as error:
@@ -138,9 +139,8 @@ def _check_version(version: int, name: str) -> None:
         raise InvalidFileError(msg)
 
 
-def _repeats_itself(text: str | bytes) -> bool:
+def _repeats_itself(raw: bytes) -> bool:
     """Whether JSON is the same once it was read: as we write it, with each key once."""
-    raw = text.encode() if isinstance(text, str) else text
     return msgspec.json.format(raw, indent=-1) == msgspec.json.encode(msgspec.json.decode(raw))
 
 

@@ -1,4 +1,5 @@
 import json
+import sys
 
 import msgspec
 import pytest
@@ -200,7 +201,25 @@ def test_half_a_character_as_a_key_of_parsed_data_is_refused():
         codec.convert({"\ud83d": 1}, Container, name="x")
 
 
-@pytest.mark.parametrize("text", ['{"a": 1, "a": 2}', '{"b": [{"a": 1, "b": 2, "a": 1}]}'])
+@pytest.mark.parametrize("kind", [str, bytes])
+def test_what_we_have_written_is_read_once(kind):
+    text = codec.encode(a_run(a_measured("a", 1e-3)))
+    called = set()
+
+    sys.setprofile(lambda frame, *_: called.add(frame.f_code.co_name))
+    try:
+        codec.decode(text if kind is str else text.encode(), Run, name="run.json")
+    finally:
+        sys.setprofile(None)
+
+    assert "decode" in called
+    assert "_repeats_itself" not in called
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['{"a": 1, "a": 2}', '{"b": [{"a": 1, "b": 2, "a": 1}]}', b'{"a": 1, "a": 2}'],
+)
 def test_a_key_that_stands_twice_is_refused(text):
     class Anything(msgspec.Struct):
         a: int = 0
