@@ -167,7 +167,8 @@ def find_other_program(side: SidePython, command: str) -> str:
 def _begins_with(program: Path, text: bytes) -> bool:
     """Whether a file begins so; one that may only be executed, as sudo, has no such line."""
     try:
-        return program.read_bytes()[:256].startswith(text)
+        with program.open("rb") as file:
+            return file.read(len(text)) == text
     except PermissionError:
         return False
 

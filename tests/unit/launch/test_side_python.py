@@ -1,5 +1,6 @@
 """What differs between two environments: the likely causes first."""
 
+import os
 import sys
 from pathlib import Path
 
@@ -67,6 +68,26 @@ def test_a_command_of_the_base_finds_no_program_of_another_python(
     side = SidePython(python=str(tmp_path / "base/python3.12"))
 
     assert find_other_program(side, command) == (other and str(tmp_path / other))
+
+
+def test_a_program_that_may_only_be_executed_is_passed_over(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # another user may search no folder above it
+    monkeypatch.setenv("PATH", "head")
+    for file in map(Path, ("base/python3", "head/sudo")):
+        file.parent.mkdir(mode=0o755)
+        file.touch(mode=0o755)
+    Path("head/sudo").chmod(0o111)
+    tmp_path.chmod(0o755)
+    user = os.geteuid()
+    os.seteuid(user or 65534)  # root may read every file
+    try:
+        with pytest.raises(PermissionError):
+            Path("head/sudo").read_bytes()
+        other = find_other_program(SidePython(python="base/python3"), "sudo python3 it.py")
+    finally:
+        os.seteuid(user)
+
+    assert other == ""
 
 
 def test_programs_of_a_side_find_its_python_and_packages_and_nothing_of_our_python():
