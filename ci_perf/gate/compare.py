@@ -139,10 +139,21 @@ def basis_of(run: Run, folders: RepositoryFolders, *, notify: Notify) -> Basis:
 class BaselineJudge:
     """Judges by baselines and suite.toml as they were when it was first asked. See PairJudge."""
 
-    def __init__(self, commit: str, folders: RepositoryFolders, sharing: int = 0) -> None:
-        """`commit` is the base of the head that is checked out; `sharing` as `undecided` has it."""
+    def __init__(
+        self,
+        commit: str,
+        folders: RepositoryFolders,
+        sharing: int = 0,
+        *,
+        has_history: bool = True,
+    ) -> None:
+        """`commit` is the base of the head that is checked out; `sharing` as `undecided` has it.
+
+        Beside a base in another environment no baseline counts: then it has no history.
+        """
         self._commit = commit
         self._sharing = sharing
+        self._has_history = has_history
         self._folders = folders
         self._known: Basis | None = None
         # What was launched, and undecided, when it was last asked.
@@ -206,7 +217,11 @@ class BaselineJudge:
         """Read what decides, once; what cannot be read, the judge of the whole run says."""
         if self._known is None:
             silent: list[str] = []
-            self._known = basis(suite, machine, self._commit, self._folders, notify=silent.append)
+            known = basis(suite, machine, self._commit, self._folders, notify=silent.append)
+            if not self._has_history:
+                history = msgspec.structs.replace(known.history, subjects=())
+                known = dataclasses.replace(known, history=history)
+            self._known = known
         return self._known
 
 

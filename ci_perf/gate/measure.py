@@ -13,7 +13,6 @@ from ci_perf.api_types import Notify
 from ci_perf.baselines import layout
 from ci_perf.errors import CannotWriteError, UsageError
 from ci_perf.gate import collecting, commit_suite, compare, lab, run_summary, runners
-from ci_perf.gate.commit_suite import RepositoryFolders
 from ci_perf.gate.kernels import drop_sources, prepare_empty, write_kernels
 from ci_perf.gate.options import MOST_PROCESSES, MeasureOptions
 from ci_perf.gate.traces import describe_traces, list_sides, prepare_folder
@@ -95,7 +94,7 @@ def measure_plan(
     notify: Notify,
     listener: Listener,
     interrupts: Interrupts | None = None,
-    make_judge: Callable[[str, RepositoryFolders, int], PairJudge] = compare.BaselineJudge,
+    make_judge: Callable[..., PairJudge] = compare.BaselineJudge,
 ) -> Run:
     """Measure a plan that options have made, and write the run, interrupted or not.
 
@@ -127,7 +126,12 @@ def measure_plan(
                 budget_s=options.budget_s,
                 # How often the head is launched before, the history says, unless somebody has.
                 routes=options.processes is None,
-                judge=make_judge(base.source.commit, options, options.suspects),
+                judge=make_judge(
+                    base.source.commit,
+                    options,
+                    options.suspects,
+                    has_history=base.environment is None,
+                ),
                 before=_before(options, notify),
                 fail_fast=options.fail_fast,
                 explain_budget_s=options.explain_s or None,

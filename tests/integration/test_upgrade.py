@@ -51,9 +51,9 @@ def project(tmp_path):
     return project
 
 
-def check(project, head, *arguments, path=os.environ["PATH"]):
+def check(project, head, *arguments, path=os.environ["PATH"], verb="check"):
     """Check the commit beside itself; the Python `head` has ci_perf. Return how it ended."""
-    command = [head, "-m", "ci_perf", "check", "--wait", "0s", *arguments]
+    command = [head, "-m", "ci_perf", verb, "--wait", "0s", *arguments]
     return subprocess.run(
         list(map(str, command)),
         cwd=project.root,
@@ -140,6 +140,21 @@ def test_a_base_that_lacks_a_package_never_passes(project, tmp_path):
 
     assert done.returncode == ExitCode.NO_ANSWER, done.stderr + done.stdout
     assert "No module named 'product'" in done.stdout
+
+
+def test_no_baseline_counts_beside_another_environment(project, tmp_path):
+    base, head = make_python(tmp_path / "old"), make_python(tmp_path / "new")
+    project.workload("new", NAP).suite("nap", "new", settings=NAP_SETTINGS, device="cpu")
+    check(project, head, "nap", verb="run")
+    project.run("accept", "run.json", "--reason", "First.")
+    repositories.Repository(project.root).commit()
+
+    done = check(project, head, "--against", "HEAD", "--base-python", base)
+
+    run = json.loads((project.root / "run.json").read_text())
+    launches = {each["workload"]: len(each["processes"]) for each in run["measured"]}
+    assert launches == {"nap": 1, "new": 1}, done.stderr  # as where there is no baseline at all
+    assert len(run["paired"]) == 2
 
 
 def test_what_is_no_fitting_python_is_refused(project, tmp_path):

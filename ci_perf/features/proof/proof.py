@@ -44,9 +44,15 @@ class ClaimJudge(compare.BaselineJudge):
     """Judges as a check does, and asks for pairs until the claims have an answer, too."""
 
     def __init__(
-        self, commit: str, folders: RepositoryFolders, sharing: int, *, asked: Sequence[Claim]
+        self,
+        commit: str,
+        folders: RepositoryFolders,
+        sharing: int,
+        *,
+        asked: Sequence[Claim],
+        has_history: bool = True,
     ) -> None:
-        super().__init__(commit, folders, sharing)
+        super().__init__(commit, folders, sharing, has_history=has_history)
         self._asked = asked
 
     def first_launches(self, plan: Plan, machine: Machine) -> dict[str, int]:

@@ -30,11 +30,11 @@ def root(tmp_path):
     return project.root
 
 
-def judge(root, base="", baselines=None, sharing=0):
+def judge(root, base="", baselines=None, sharing=0, **more):
     folders = RepositoryFolders(
         root=root, workloads=root / "workloads", baselines=baselines or root / "baselines"
     )
-    return BaselineJudge(base, folders, sharing)
+    return BaselineJudge(base, folders, sharing, **more)
 
 
 def test_a_workload_as_fast_as_its_baseline_needs_no_base(root):
@@ -57,6 +57,18 @@ def test_a_judge_is_blind_as_long_as_no_workload_has_a_baseline(root):
 
     assert not judge(root).is_blind(plan, machine)
     assert judge(root, baselines=root / "others").is_blind(plan, machine)
+
+
+def test_beside_a_base_in_another_environment_no_baseline_says_anything(root):
+    plan = a_plan_at(root, "mlp", "new")
+    run = a_run(a_measured("mlp", *STEADY))
+
+    asked = judge(root, has_history=False)
+
+    assert asked.is_blind(plan, run.environment.hard)
+    # As many as where nothing is known of any: pairs alone decide.
+    assert asked.first_launches(plan, run.environment.hard) == {"mlp": 1, "new": 1}
+    assert list(asked.undecided(run)[0]) == ["mlp"]
 
 
 def test_a_slower_workload_is_a_suspect_by_the_baselines_of_the_first_question(root):
