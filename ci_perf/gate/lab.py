@@ -79,8 +79,10 @@ def open_with_base(
         listener.began()
         try:
             machine = _describe(plan, launcher, options, interrupts)
+            base = _note_machine(base, machine, notify)
             if base and base.python:
-                base = _with_environment(base, plan, machine, launcher, interrupts)
+                base, other = _with_environment(base, plan, machine, launcher, interrupts)
+                base = _note_machine(base, other, notify)
             yield Lab(
                 root=plan.root,
                 python_path=plan.python_path,
@@ -179,10 +181,10 @@ def _with_environment(
     machine: MachineDescription,
     launcher: Launcher,
     interrupts: Interrupts,
-) -> Checkout:
-    """Return the base with what differs in its environment. Raises CiPerfError: it lacks a device.
+) -> tuple[Checkout, MachineDescription]:
+    """Return the base with what differs in its environment, and the machine as it sees it.
 
-    Each Python is asked itself.
+    Raises CiPerfError: it lacks a device. Each Python is asked itself.
     """
     assert base.python is not None
     of_base = launcher.for_side(base.root)
@@ -203,7 +205,17 @@ def _with_environment(
     environment = OtherEnvironment(
         python=base.python.python, image=base.python.image, differences=differences
     )
-    return dataclasses.replace(base, environment=environment)
+    return dataclasses.replace(base, environment=environment), other
+
+
+def _note_machine(
+    base: Checkout | None, machine: MachineDescription, notify: Notify
+) -> Checkout | None:
+    """Say what there is to know of a machine, once; return the base with it, for the report."""
+    if not machine.note or (base and machine.note in base.notes):
+        return base
+    notify(f"note: {machine.note}")
+    return base and dataclasses.replace(base, notes=(*base.notes, machine.note))
 
 
 def with_plan(checkout: Checkout, plan: Plan, options: MeasureOptions) -> Checkout:

@@ -114,6 +114,7 @@ def describe(
             hard=hard, soft=_software(torch, threads), noted=_note_environment()
         ),
         variables={name: digest(os.fsencode(value)) for name, value in os.environ.items()},
+        ci_perf=find_version("ci-perf") or "",
     )
 
 

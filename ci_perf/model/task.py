@@ -169,6 +169,7 @@ class MachineDescription(Struct, frozen=True, kw_only=True):
 
     ``gpus`` are the UUIDs of the GPUs that will be used, none on a CPU. ``variables`` is the whole
     environment of a child process, as digests of the values; a run file has none of it.
+    ``ci_perf`` is the version that is installed there, "" for none, and ``note`` is for the reader.
     """
 
     device: Text
@@ -176,6 +177,8 @@ class MachineDescription(Struct, frozen=True, kw_only=True):
     gpus: tuple[Name, ...]
     environment: Environment
     variables: dict[str, Digest] = {}
+    ci_perf: Text = ""
+    note: Text = ""
 
 
 def module_of(task: Task) -> str:

@@ -37,6 +37,7 @@ from ci_perf.model.task import (
 from ci_perf.system import linux
 from ci_perf.system.child import Ended
 from ci_perf.system.scratch import Scratch
+from ci_perf.version import __version__
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -287,7 +288,8 @@ class ContainerLauncher(Launcher):
         soft = msgspec.structs.replace(environment.soft, image=images.name_for_comparison(image))
         noted = msgspec.structs.replace(environment.noted, host_hash=linux.name_hash())
         environment = msgspec.structs.replace(environment, soft=soft, noted=noted, image=image)
-        return msgspec.structs.replace(machine, environment=environment)
+        note = _note_version(image, machine.ci_perf)
+        return msgspec.structs.replace(machine, environment=environment, note=note)
 
 
 @contextlib.contextmanager
@@ -311,6 +313,14 @@ def _module(name: str) -> tuple[str, ...]:
 def _ours(environment: Mapping[str, str]) -> dict[str, str]:
     """Let Python find our own package."""
     return {**environment, "PYTHONPATH": mounts.PACKAGE}
+
+
+def _note_version(image: Image, installed: str) -> str:
+    """Say that an image has another ci_perf, which ours replaces: two would measure differently."""
+    if installed in {"", __version__}:
+        return ""
+    name = images.name_for_comparison(image)
+    return f"{name} has ci_perf {installed}; that of this host, {__version__}, was used instead"
 
 
 def _note_images(head: Image, base: Image) -> str:

@@ -28,6 +28,7 @@ def step():
 # The same as `setup` says, which works in the image of its side alone.
 BUILT = NAP.replace("/etc/seconds", "build/seconds")
 FAST, SLOW = "0.005", "0.02"
+OTHER = "0.0.9"
 AGAINST = ("--against", "HEAD")
 SETUP = f"""
 [setup]
@@ -53,17 +54,23 @@ def variants(docker, python_image, tmp_path_factory):
 def a_variant(docker, image, text, folders):
     """An image whose file and whose package `product` say how long a step takes."""
     folder = folders.mktemp("variant")
-    seconds, info, ours = folder / "seconds", folder / "info", folder / "ci_perf"
+    seconds, ours = folder / "seconds", folder / "ci_perf"
     seconds.write_text(text)
-    for each in (info, ours):
-        each.mkdir()
-    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: product\nVersion: {text}\n")
-    # An image may have another ci_perf, which measures nothing: that of the host is mounted.
-    (ours / "__init__.py").write_text('__version__ = "0.0.9"\n')
+    packages = {"product": text}
+    if text == FAST:
+        # An image may have another ci_perf, which measures nothing: that of the host is mounted.
+        packages["ci_perf"] = OTHER
+    ours.mkdir()
+    (ours / "__init__.py").write_text(f'__version__ = "{OTHER}"\n')
     site = roots.find_site_packages()
     container = docker.must("create", image, "x")
     docker.must("cp", str(seconds), f"{container}:/etc/seconds")
-    docker.must("cp", f"{info}/.", f"{container}:{site}/product-{text}.dist-info")
+    for name, version in packages.items():
+        info = folder / f"{name}-{version}.dist-info"
+        info.mkdir()
+        said = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
+        (info / "METADATA").write_text(said)
+        docker.must("cp", f"{info}/.", f"{container}:{site}/{info.name}")
     docker.must("cp", f"{ours}/.", f"{container}:{site}/ci_perf")
     variant = docker.must("commit", container)
     docker.must("rm", container)
@@ -169,7 +176,10 @@ def test_a_base_that_names_no_image_is_measured_in_that_of_the_head(app, variant
     done = app.check()
 
     assert done.code == ExitCode.OK, done.err
-    assert app.notes() == ()
+    (note,) = app.notes()
+    assert f"{short(variants[FAST])} has ci_perf {OTHER}; that of this host" in note
+    assert done.err.count(f"note: {note}") == 1
+    assert note in app.report()
     assert "pairs" in app.report()
 
 
@@ -213,11 +223,14 @@ def test_two_images_with_one_commit_are_judged_by_pairs_and_named(app, variants)
     assert same.code == ExitCode.OK, same.err
     assert "Both environments have the same Python and packages. Images: " in app.report()
     assert app.report().count(variants[FAST]) >= 2
+    assert same.err.count(f"has ci_perf {OTHER}") == 1
 
     done = upgrade(app, variants[FAST], variants[SLOW])
 
     assert done.code == ExitCode.REGRESSED, done.err
     report = app.report()
+    (note,) = app.notes()[1:]
+    assert f"{short(variants[FAST])} has ci_perf {OTHER}; that of this host" in note
     assert f"The environments differ (base → head): `product` `{FAST}` → `{SLOW}`." in report
     assert f"Images: `{variants[FAST]}` → `{variants[SLOW]}`." in report
     run = json.loads((app.project.root.parent / "run.json").read_text())
