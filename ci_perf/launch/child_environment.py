@@ -5,6 +5,7 @@ the child are in measuring/knobs.py.
 """
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -28,6 +29,9 @@ WITHHELD = (
     "GITHUB_TOKEN",
 )
 
+# The user of a URL, which may have a password or be a token.
+_USER = re.compile(r"(https?://)[^/\s'\"]+@")
+
 # Compiled modules that are ignored lie in the head's checkout alone: the base would compile anew.
 _NO_BYTECODE = "PYTHONDONTWRITEBYTECODE"
 
@@ -44,6 +48,14 @@ _PACKAGES = PACKAGE.parent
 # Where this process itself has what it needs: what `make wheels` collects lies in the checkout.
 # The package itself may be a link.
 _DEPENDENCIES = Path(msgspec.__file__).parents[1].resolve()
+
+
+def hide_credentials(text: str, ours: Mapping[str, str]) -> str:
+    """Return a text to be shown or kept: without tokens that are withheld, and users of URLs."""
+    for name in WITHHELD:
+        if name.endswith("_TOKEN") and ours.get(name):
+            text = text.replace(ours[name], "***")
+    return _USER.sub(r"\1***@", text)
 
 
 def build_child_environment(ours: Mapping[str, str], threads: Threads) -> dict[str, str]:

@@ -70,7 +70,8 @@ class Bisection(Struct, tag_field="type", tag="bisection", frozen=True, kw_only=
     known-bad commit, empty where none is. The culprit comes after place ``low`` of ``commits``, and
     is not after place ``high``; with ``outcome`` "found" it is the commit at ``high``. ``sessions``
     counts the commits that were measured. ``notes`` are for the reader. With ``over``, a package,
-    each of ``commits`` is a version of it, which ``setup`` installs; all code is of one commit.
+    each of ``commits`` is a version of it, and all code is of one commit. ``setup`` installs it;
+    credentials in it are shown as ``***``.
     """
 
     schema_version: int = SCHEMA_VERSION

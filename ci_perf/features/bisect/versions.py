@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import os
 import re
 import shlex
 from collections.abc import Callable, Sequence
@@ -21,7 +22,7 @@ from ci_perf.gate import runners
 from ci_perf.gate.commit_pairs import PairsJudge
 from ci_perf.gate.commits import CommitLine, CommitPrograms
 from ci_perf.gate.options import MeasureOptions
-from ci_perf.launch import side_python
+from ci_perf.launch import child_environment, side_python
 from ci_perf.launch.local import LocalLauncher
 from ci_perf.launch.side_python import SidePython
 from ci_perf.model.commit import Commit
@@ -55,8 +56,8 @@ def search_versions(
     package, versions = _read_versions(over)
     if not ("{folder}" in setup and "{version}" in setup):
         raise UsageError(
-            f"--setup: expected a command with {{folder}} and {{version}}, found {setup!r}; for "
-            f"example 'uv pip install --target {{folder}} {package}=={{version}}'"
+            f"--setup: expected a command with {{folder}} and {{version}}, found {_hide(setup)!r}; "
+            f"for example 'uv pip install --target {{folder}} {package}=={{version}}'"
         )
     if measuring.runner.kind != runners.LOCAL:
         raise UsageError(f"--over: expected --runner local, found {measuring.runner.kind}")
@@ -84,7 +85,7 @@ def search_versions(
         search = Bisecting(
             measuring, *ends, metric, answers, launching, notify, ending, noun="version"
         )
-        return msgspec.structs.replace(search.go(), over=package, setup=setup)
+        return msgspec.structs.replace(search.go(), over=package, setup=_hide(setup))
 
 
 def _read_versions(over: str) -> tuple[str, Sequence[str]]:
@@ -139,15 +140,16 @@ class VersionSessions(BisectSessions):
         folder.mkdir()
         words = {"{folder}": shlex.quote(str(folder)), "{version}": version}
         command = re.sub(r"\{folder\}|\{version\}", lambda match: words[match[0]], self._setup)
-        self._notify(f"setup of {version}: {command}")
+        shown = _hide(command)
+        self._notify(f"setup of {version}: {shown}")
         given: dict[str, Any] = {"timeout_s": _SETUP_S, "interrupted": self._ending.have_come}
         root = git.find_top(self._options.root)
         ended = LocalLauncher(root).shell(command, root=root, variables={}, **given)
         if ended.timed_out or ended.code != 0 or not any(folder.iterdir()):
             raise CiPerfError(
-                f"setup of {version}: expected `{command}` to end with code 0 and to fill the "
+                f"setup of {version}: expected `{shown}` to end with code 0 and to fill the "
                 f"folder, found code {ended.code}; see its output",
-                output=ended.tail,
+                output=_hide(ended.tail),
             )
         side = SidePython(packages=(str(folder),))
         installed = side_python.find_version(side_python.ask(side), self._package)
@@ -155,10 +157,14 @@ class VersionSessions(BisectSessions):
             raise CiPerfError(
                 f"setup of {version}: expected it to install {self._package} {version}, found "
                 f"{installed or 'none'}; next: use {{version}} in --setup",
-                output=ended.tail,
+                output=_hide(ended.tail),
             )
         self._prepared[version] = str(folder)
         return str(folder)
+
+
+def _hide(text: str) -> str:
+    return child_environment.hide_credentials(text, os.environ)
 
 
 def is_version(installed: str, asked: str) -> bool:

@@ -38,6 +38,27 @@ def test_tokens_for_a_github_enterprise_server_do_not_reach_the_child(name):
     assert name not in child_environment.build_environment_as_it_is({name: "t"}, 1)
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (
+            "pip --index-url https://me:pa@ss@it.example/a",
+            "pip --index-url https://***@it.example/a",
+        ),
+        ("git+https://ghp_1@it.example/a@v1 'b'", "git+https://***@it.example/a@v1 'b'"),
+        (
+            "pip https://it.example/a@v1 git@it.example:a",
+            "pip https://it.example/a@v1 git@it.example:a",
+        ),
+        ("curl -H 'Bearer s3cret'", "curl -H 'Bearer ***'"),
+    ],
+)
+def test_a_text_for_people_has_no_credentials(text, shown):
+    ours = {"GITHUB_TOKEN": "s3cret", "GH_TOKEN": "", "GITHUB_OUTPUT": "curl"}
+
+    assert child_environment.hide_credentials(text, ours) == shown
+
+
 def test_what_must_not_import_the_repository_finds_no_way_into_it(tmp_path):
     root, elsewhere = tmp_path / "root", tmp_path / "elsewhere"
     (root / "src").mkdir(parents=True)

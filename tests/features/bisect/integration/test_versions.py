@@ -73,21 +73,24 @@ class Recorded(VersionSessions):
 def test_each_step_of_a_ladder_can_be_the_culprit(project, culprit):
     line = [f"1.{number}" for number in range(6)]
     install = f"{sys.executable} {project.root.parent / 'install.py'}"
-    setup = f"{install} {{folder}} {{version}} {line[culprit]}"
+    setup = f"{install} {{folder}} {{version}} {line[culprit]} https://me:hunter2@it.example"
+    said: list[str] = []
 
     answer = versions.search_versions(
         MeasureOptions(root=project.root, select=("nap",)),
         f"product={','.join(line)}",
         setup,
         metric="",
-        notify=lambda _line: None,
+        notify=said.append,
         listener=Listener,
         sessions=Recorded,
     )
 
     assert (answer.outcome, answer.low, answer.high) == ("found", culprit - 1, culprit)
     assert answer.commits[culprit].commit.id == line[culprit]
-    assert answer.setup == setup
+    assert answer.setup == setup.replace("me:hunter2", "***")
+    assert f"1.0 {line[culprit]} https://***@it.example" in "".join(said)
+    assert "hunter2" not in "".join(said)
 
 
 @pytest.mark.parametrize(
@@ -108,10 +111,11 @@ def test_each_step_of_a_ladder_can_be_the_culprit(project, culprit):
     ],
 )
 def test_what_is_no_line_of_versions_is_refused(project, versions, names, setup, said):
-    done = bisect(project, versions, *names, setup=setup)
+    done = bisect(project, versions, *names, setup=f"{setup} 1.2 https://me:hunter2@it.example")
 
     assert done.code in {2, 3}
     assert said in done.err
+    assert "hunter2" not in done.err + done.out
 
 
 @pytest.mark.parametrize(
