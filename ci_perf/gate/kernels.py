@@ -12,11 +12,12 @@ from ci_perf.errors import CannotWriteError, UsageError
 from ci_perf.gate.traces import prepare_folder
 from ci_perf.judging.generated import KernelPairs, pair_kernels
 from ci_perf.model.process import GeneratedCode, Process
-from ci_perf.model.run import Pair, Paired, Run
+from ci_perf.model.run import Pair, Run
 from ci_perf.system import files
 
 # A name of C++ templates is longer than a name of a file may be.
 _NAME_CHARS = 100
+_NOT_COMPILED = "its launches show no code of torch.compile"
 
 
 def prepare_empty(folder: Path | None) -> Path | None:
@@ -28,29 +29,46 @@ def prepare_empty(folder: Path | None) -> Path | None:
     return prepared
 
 
-def write_kernels(folder: Path, paired: Iterable[Paired]) -> Iterator[str]:
-    """Write the kernels of one pair of each workload; yield what is said of them."""
+def write_kernels(folder: Path, run: Run) -> Iterator[str]:
+    """Write the kernels of one pair of each workload; yield what is said of them, and who has none.
+
+    The run has their sources.
+    """
     counts: Counter[str] = Counter()
+    why = dict.fromkeys(_list_workloads(run), "no pair of launches")
     base, head = folder / "base", folder / "head"
     try:
         files.make_folder(base)
         files.make_folder(head)
-        for each in paired:
+        for each in run.paired:
             codes = _find_codes(each.pairs)
-            for absent in filter(None, (code.absent for code in codes)):
-                yield f"note: {each.workload}: no kernels: {absent}"
-            for side, name, source in _name_files(pair_kernels(*(c.kernels for c in codes))):
+            absent = [code.absent for code in codes if code.absent]
+            named = [*_name_files(pair_kernels(*(code.kernels for code in codes)))]
+            if each.pairs:
+                why[each.workload] = " and ".join(absent) or ("" if named else _NOT_COMPILED)
+            for side, name, source in named:
                 files.make_folder(folder / side / each.workload)
                 files.write_text(folder / side / each.workload / name, source)
                 counts[side] += 1
     except CannotWriteError as error:
         yield f"note: --kernels: {error}"
         return
+    for reason in dict.fromkeys(filter(None, why.values())):
+        names = ", ".join(name for name in why if why[name] == reason)
+        yield f"note: no kernels of {names}: {reason}"
     if not counts:
-        yield f"kernels: none in {folder}: no pair of launches has code of torch.compile"
+        yield f"kernels: none in {folder}"
         return
     command = shlex.join(["diff", "-r", str(base), str(head)])
     yield f"kernels: base {counts['base']:,}, head {counts['head']:,}; compare them: {command}"
+
+
+def _list_workloads(run: Run) -> list[str]:
+    """Name all workloads of a run, launched or not."""
+    names = [each.workload for each in run.measured]
+    names += [each.workload for each in run.failed]
+    names += [each.workload for each in run.same]
+    return [*names, *(run.interleaved.unlaunched if run.interleaved else ())]
 
 
 def _find_codes(pairs: Iterable[Pair]) -> list[GeneratedCode]:

@@ -145,7 +145,7 @@ def measure_plan(
             records=find_records(plan, options, base, notify) if baselines else None,
             baselines=baselines and _baselines_of_base(baselines, options, base),
         )
-        sources, run = run.paired, drop_sources(run) if kernels else run
+        sources, run = run, drop_sources(run) if kernels else run
         run = _distrust_move(run, state, read_state(root, base_root))
         run = msgspec.structs.replace(run, unit=options.unit)
         if options.output is not None:

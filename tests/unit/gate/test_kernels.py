@@ -7,9 +7,10 @@ import pytest
 from ci_perf.errors import CiPerfError
 from ci_perf.gate.kernels import drop_sources, prepare_empty, write_kernels
 from ci_perf.model.process import GeneratedCode, GeneratedKernel
-from ci_perf.model.run import Pair, Paired
+from ci_perf.model.run import Pair
 from tests.histories import in_turns
-from tests.runs import a_measured, a_process, a_run
+from tests.programs import a_same_program
+from tests.runs import a_failed, a_measured, a_process, a_run
 
 
 def a_side(*kernels, absent=""):
@@ -25,8 +26,10 @@ def a_pair(base, head):
 
 
 def write(folder, *pairs):
-    paired = Paired(workload="w.n=2", file="head", pairs=tuple(a_pair(*both) for both in pairs))
-    said = list(write_kernels(folder, [paired]))
+    workload = "w.n=2"
+    launched = (a_pair(*both) for both in pairs)
+    run = in_turns(a_run(a_measured(workload)), launched, workload=workload)
+    said = list(write_kernels(folder, run))
     kept = sorted(path for path in folder.rglob("*") if path.is_file())
     return said, {str(path.relative_to(folder)): path.read_text().split()[-1] for path in kept}
 
@@ -84,12 +87,27 @@ def test_kernels_of_one_side_alone_are_written(tmp_path):
 
 
 def test_without_any_kernel_the_last_line_says_so(tmp_path):
-    assert write(tmp_path, (a_side(), a_side())) == (
-        [f"kernels: none in {tmp_path}: no pair of launches has code of torch.compile"],
-        {},
-    )
+    nothing = "note: no kernels of w.n=2: its launches show no code of torch.compile"
+    last = f"kernels: none in {tmp_path}"
+
+    assert write(tmp_path, (a_side(), a_side())) == ([nothing, last], {})
     said, _ = write(tmp_path, (a_side(absent="gone.py"), a_side("a:1")))
-    assert said[0] == "note: w.n=2: no kernels: gone.py"
+    assert said[0] == "note: no kernels of w.n=2: gone.py"
+
+
+def test_a_workload_whose_kernels_were_not_compared_is_named(tmp_path):
+    names = ("a", "b", "eager", "alone")
+    run = a_run(*map(a_measured, names), a_failed("failed"), same=(a_same_program("same"),))
+    run = in_turns(run, [a_pair(a_side("k:1"), a_side("k:2"))], workload="a")
+    run = in_turns(run, workload="b", trouble="the base fails")
+    run = in_turns(run, [a_pair(a_side(), a_side())], workload="eager", unlaunched=("later",))
+
+    *notes, _ = write_kernels(tmp_path, run)
+
+    assert notes == [
+        "note: no kernels of b, alone, failed, same, later: no pair of launches",
+        "note: no kernels of eager: its launches show no code of torch.compile",
+    ]
 
 
 def test_pairs_of_an_earlier_run_have_no_source_and_are_passed_over(tmp_path):
@@ -110,7 +128,7 @@ def test_a_pair_whose_code_is_absent_hides_no_other_pair(tmp_path):
     absent = earlier.base, earlier.head
 
     said, texts = write(tmp_path / "alone", absent)
-    assert (said[0], texts) == ("note: w.n=2: no kernels: gone.py", {})
+    assert (said[0], texts) == ("note: no kernels of w.n=2: gone.py", {})
 
     _, texts = write(tmp_path / "both", absent, (a_side("a:1"), a_side("a:2")))
     assert list(texts.values()) == ["1", "2"]
