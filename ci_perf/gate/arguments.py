@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ci_perf.gate.options import MeasureOptions
 
 Location = str | PathLike[str]
-_PATHS = ("workloads", "baselines", "output", "traces", "kernels")
+_PATHS = ("workloads", "baselines", "output", "traces", "kernels", "base_python")
 
 
 def measure_options(

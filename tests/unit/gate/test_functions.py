@@ -5,7 +5,7 @@ import pytest
 from ci_perf.baselines import layout
 from ci_perf.baselines.accept import Action
 from ci_perf.errors import UsageError
-from ci_perf.gate import accept, compare
+from ci_perf.gate import accept, arguments, compare
 from ci_perf.gate.accept import AcceptOptions
 from ci_perf.gate.commit_suite import RepositoryFolders
 from ci_perf.model.comparison import Verdict
@@ -112,3 +112,13 @@ def test_a_refused_run_writes_nothing(folders):
             notify=lambda _line: None,
         )
     assert {path: path.read_bytes() for path in folders["baselines"].rglob("*.json")} == before
+
+
+def test_every_path_of_the_python_api_is_below_the_root(tmp_path):
+    Project(tmp_path).workload("mlp").suite("mlp")
+    paths = dict.fromkeys(("output", "traces", "kernels", "base_python"), "a/b")
+
+    options = arguments.measure_options(tmp_path, paths)
+
+    assert {getattr(options, name) for name in paths} == {tmp_path / "a/b"}
+    assert options.workloads == tmp_path / "workloads"
