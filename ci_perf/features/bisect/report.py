@@ -142,7 +142,8 @@ def _continue(bisection: Bisection) -> Phrase:
     if bisection.over:
         left = bisection.commits[bisection.low : bisection.high + 1]
         over = f"{bisection.over}={','.join(each.commit.id for each in left)}"
-        words = [bisection.workload, "--over", quote_word(over)]
+        # `quote_word` would cut a long list of versions off.
+        words = [bisection.workload, "--over", shlex.quote(over)]
         words += ["--setup", shlex.quote(bisection.setup)]
     else:
         ends = (bisection.commits[at].commit.id[:_ID] for at in (bisection.low, bisection.high))

@@ -101,9 +101,17 @@ def test_a_search_over_versions_goes_on_in_its_own_suite():
     setup = "pip install --target {folder} 'torch=={version}' --find-links '/my wheels' --no-deps "
     setup += " ".join(f"other-{number}==1.0" for number in range(20))
     answer = msgspec.structs.replace(over_versions(SHAPES["the budget is spent"]), setup=setup)
+    nights = [f"2.13.0.dev2026010{at}+{'cu130' * 8}" for at in range(len(answer.commits))]
+    commits = tuple(
+        msgspec.structs.replace(each, commit=msgspec.structs.replace(each.commit, id=night))
+        for each, night in zip(answer.commits, nights, strict=True)
+    )
+    answer = msgspec.structs.replace(answer, commits=commits)
 
     (line,) = re.findall("`(ci-perf bisect [^`]*)`", shown(answer))
-    words = f"{answer.workload} --over torch=1.0,1.1,1.2,1.3,1.4,1.5 --setup".split()
+    left = nights[answer.low : answer.high + 1]
+    words = f"{answer.workload} --over torch={','.join(left)} --setup".split()
+    assert len(left) > 4
     assert shlex.split(line) == ["ci-perf", "bisect", *words, setup, "--suite", answer.suite]
 
 
