@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import os
 import shlex
 import sys
 from collections.abc import Callable, Container, Iterator
@@ -15,7 +16,7 @@ from ci_perf.api_types import Notify
 from ci_perf.errors import OF_MACHINE, CiPerfError, UsageError
 from ci_perf.gate import commit_suite, runners
 from ci_perf.gate.options import MeasureOptions
-from ci_perf.launch import local, side_paths, side_python
+from ci_perf.launch import child_environment, local, side_paths, side_python
 from ci_perf.launch.run_task import Launcher
 from ci_perf.launch.side_python import SidePython
 from ci_perf.model.base import MAX_ERROR_CHARS, Side
@@ -316,7 +317,8 @@ def _set_up_side(
     """Have the suite's own command make one side ready. Raises CiPerfError, KeyboardInterrupt."""
     if not plan.setup.command:
         return
-    notify(f"setup of the {side}: {plan.setup.command}")
+    shown = child_environment.hide_credentials(plan.setup.command, os.environ)
+    notify(f"setup of the {side}: {shown}")
     run_setup(
         plan.setup.command,
         launcher,

@@ -387,11 +387,12 @@ def run_setup(
             f"setup of the {side} in {root}: cannot be started: {error.strerror}"
         ) from None
     if ended.timed_out or ended.code != 0:
+        shown = child_environment.hide_credentials(command, os.environ)
         raise CiPerfError(
-            f"setup of the {side} in {root}: expected `{command}` to end with code 0 within "
+            f"setup of the {side} in {root}: expected `{shown}` to end with code 0 within "
             f"{timeout_s:g} s, found {_setup_outcome(ended)}; it is `--setup`, or `setup` in "
             "suite.toml",
-            output=ended.tail,
+            output=child_environment.hide_credentials(ended.tail, os.environ),
         )
     if before and before != _packages(launcher, interrupted):
         raise CiPerfError(

@@ -50,6 +50,14 @@ def test_a_failure_names_the_side_and_the_code_and_shows_the_last_output(run, en
     assert raised.value.output == "no compiler\n"
 
 
+def test_a_failure_shows_no_credentials(run):
+    with pytest.raises(CiPerfError, match=r"https://\*{3}@it") as raised:
+        run("echo https://me:hunter2@it.example; exit 7")
+
+    assert raised.value.output == "https://***@it.example\n"
+    assert "hunter2" not in str(raised.value)
+
+
 def test_the_time_limit_ends_it_with_everything_that_it_has_started(run, tmp_path):
     deaf = f"trap '' {signal.SIGUSR1.value}"  # to what ends a hanging worker politely
     with pytest.raises(CiPerfError, match="within 1 s, found it still at work") as raised:
