@@ -117,8 +117,11 @@ RUN_TESTS = $(BIN)/python -m pytest -n 2 --dist loadgroup
 unit: $(STAMP) node ## pytest: unit tests, and the stories
 	$(RUN_TESTS) -m 'not slow and not gpu and not fleet' $(PYTEST)
 
+# So that at the end no process is left alone with a test of minutes.
+LONGEST_FIRST := tests/e2e tests/features tests/gpu tests/integration tests/unit
+
 slow: $(STAMP) node ## pytest: real processes, containers, the Action, a fleet, the demo
-	$(RUN_TESTS) -m 'slow and not gpu and not fleet' $(PYTEST)
+	$(RUN_TESTS) -m 'slow and not gpu and not fleet' $(LONGEST_FIRST) $(PYTEST)
 
 size: $(STAMP) ## Count code lines by folder; fails above the budget
 	@$(BIN)/python -m benchmarks.size
