@@ -15,6 +15,7 @@ from ci_perf.model.suite import check_reads, parse_metric
 _SUITE = """
 [suites.command]
 device = "cpu"
+canaries = false
 [[suites.command.commands]]
 name = "command"
 command = {command}

@@ -20,9 +20,10 @@ from ci_perf.model.suite import Plan, PlannedWorkload
 SUITE = "builtin:pytest"
 _NEEDED = ("pytest", "greenlet")
 _WORKLOAD = Path(__file__).parent / "workload.py"
-# Without baselines, launches of the head alone decide nothing: pairs do.
+# Without baselines, launches of the head alone decide nothing, nor do canaries: pairs do.
 _SUITE = """
 [suites.pytest]
+canaries = false
 protocol = {{ processes = 1 }}
 [[suites.pytest.pytest]]
 paths = {paths}

@@ -68,6 +68,7 @@ def test_a_slower_command_is_proven_without_suite_and_baseline(repository, tmp_p
     assert rows["step_time_s"]["base"] > 0.05  # the whole command, with the start of Python
     assert "Regressed: `command`. Fix it, or say in the pull request" in done.out
     assert "ci-perf accept" not in done.out
+    assert not json.loads((tmp_path / "run.json").read_text()).get("canaries")
     assert repository.ask("status", "--porcelain", "--", ":(exclude)*__pycache__*") == ""
 
 
@@ -181,6 +182,7 @@ def test_only_the_first_launch_runs_the_command_once_more(tmp_path):
 schema_version = 1
 [suites.x]
 device = "cpu"
+canaries = false
 protocol = {{ processes = 2 }}
 [[suites.x.commands]]
 name = "appends"

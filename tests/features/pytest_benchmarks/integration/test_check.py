@@ -101,6 +101,7 @@ SUITE = """
 python_path = ["src"]
 [suites.smoke]
 device = "cpu"
+canaries = false
 [[suites.smoke.pytest]]
 paths = ["benchmarks"]
 [suites.smoke.pytest.protocol]
@@ -203,6 +204,7 @@ def test_one_test_is_checked_without_any_suite(repository):
 
     assert done.code == ExitCode.REGRESSED, done.err
     assert {name for name, _ in rows} == {"test_pace.test_sum.1"}
+    assert not json.loads((repository.root.parent / "run.json").read_text()).get("canaries")
 
 
 def test_a_test_of_the_base_is_not_new_when_the_budget_ends(repository):
