@@ -97,6 +97,7 @@ SUITE = """
 schema_version = 1
 [suites.smoke]
 device = "cpu"
+canaries = false
 [[suites.smoke.commands]]
 name = "command"
 command = "sleep 0.05"

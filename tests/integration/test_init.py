@@ -64,13 +64,12 @@ def test_a_skill_tells_agents_commands_and_keys_that_there_are(repository):
     assert skill.startswith("---\nname: ci-perf\ndescription: ")
     assert skill.count("\n") <= 80
     (name,) = re.findall(r"^ci-perf (check .*) > comparison.json$", skill, re.MULTILINE)
-    asked = name.replace("NAME --against main", "example --device cpu --wait 0s").split()
+    here = "example --device cpu --wait 0s"
+    asked = name.replace("NAME --against main", f"{here} --processes 1").split()
     checked = ci_perf(repository, *asked)
     comparison = msgspec.json.decode(checked.out, type=Comparison)
     assert (checked.code, comparison.exit_code) == (3, 3), checked.err
-    explained = ci_perf(
-        repository, "explain", "example", "--device", "cpu", "--wait", "0s", "--format", "json"
-    )
+    explained = ci_perf(repository, "explain", *here.split(), "--budget", "10s", "--format", "json")
     assert [each["workload"] for each in json.loads(explained.out)["workloads"]] == ["example"]
     schemas = "".join(
         (ROOT / f"docs/schema/{kind}.schema.json").read_text()

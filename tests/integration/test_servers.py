@@ -78,6 +78,7 @@ SUITE = """
 schema_version = 1
 [suites.serve]
 device = "cpu"
+canaries = false
 [[suites.serve.commands]]
 name = "client"
 server = "{python} server.py {{port}} {options}"

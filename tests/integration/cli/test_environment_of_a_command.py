@@ -42,6 +42,7 @@ schema_version = 1
 setup = {{ command = "{sys.executable} setup.py" }}
 [suites.x]
 device = "cpu"
+canaries = false
 protocol = {{ processes = 1 }}
 [[suites.x.commands]]
 name = "it"
@@ -128,8 +129,8 @@ def test_a_test_of_pytest_has_it_too_with_one_thread(tmp_path, seen):
     project = Project(tmp_path / "project")
     (project.root / "workloads").mkdir(parents=True)
     (project.root / "workloads/suite.toml").write_text(
-        'schema_version = 1\n[suites.x]\ndevice = "cpu"\nprotocol = { processes = 1 }\n'
-        '[[suites.x.pytest]]\npaths = ["test_it.py"]\n'
+        'schema_version = 1\n[suites.x]\ndevice = "cpu"\ncanaries = false\n'
+        'protocol = { processes = 1 }\n[[suites.x.pytest]]\npaths = ["test_it.py"]\n'
     )
     (project.root / "test_it.py").write_text(
         f"{SHOW.format(name='test')}\ndef test_it(benchmark): benchmark(sum, [1])\n"
@@ -146,22 +147,28 @@ def test_a_test_of_pytest_has_it_too_with_one_thread(tmp_path, seen):
     assert find_differences(environment, mine) <= allowed
 
 
-@pytest.mark.parametrize(
-    ("threads", "options", "is_other"),
-    [("1", (), False), ("3", (), True), ("1", ("--threads", "3"), True)],
-)
-def test_a_baseline_with_other_threads_is_not_comparable(tmp_path, threads, options, is_other):
-    project = Project(tmp_path / "project")
+@pytest.fixture(scope="module")
+def accepted(tmp_path_factory):
+    """A project with a baseline of a command with one thread."""
+    project = Project(tmp_path_factory.mktemp("accepted") / "project")
     (project.root / "workloads").mkdir(parents=True)
     (project.root / "workloads/suite.toml").write_text(
-        'schema_version = 1\n[suites.x]\ndevice = "cpu"\nprotocol = { processes = 2 }\n'
+        'schema_version = 1\n[suites.x]\ndevice = "cpu"\ncanaries = false\n'
+        "protocol = { processes = 2, timed_max_s = 0.1 }\n"
         '[[suites.x.commands]]\nname = "it"\ncommand = "true"\n'
     )
     project.run("run", "--wait", "0s", OMP_NUM_THREADS="1")
     accepted = project.run("accept", "run.json", "--force")
     assert accepted.code == ExitCode.OK, accepted.err
+    return project
 
-    done = project.run("check", "--wait", "0s", *options, OMP_NUM_THREADS=threads)
+
+@pytest.mark.parametrize(
+    ("threads", "options", "is_other"),
+    [("1", (), False), ("3", (), True), ("1", ("--threads", "3"), True)],
+)
+def test_a_baseline_with_other_threads_is_not_comparable(accepted, threads, options, is_other):
+    done = accepted.run("check", "--wait", "0s", *options, OMP_NUM_THREADS=threads)
 
     assert ("not comparable" in done.out) is is_other, done.out + done.err
     assert ("other threads: own (CPUs=" in done.out) is is_other

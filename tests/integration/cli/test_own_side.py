@@ -149,6 +149,7 @@ schema_version = 1
 setup = {{ command = '''{setup}''' }}
 [suites.s]
 device = "cpu"
+canaries = false
 [[suites.s.commands]]
 name = "bench"
 command = '''{command}'''

@@ -71,7 +71,7 @@ def test_a_command_needs_no_suite(project):
     script = "import product, time; time.sleep(product.SECONDS * 10)"
 
     done = project.run(
-        *("backtest", "--ref", "HEAD~2", "--last", 2, "--wait", "0s", "--budget", "20s"),
+        *("backtest", "--ref", "HEAD~2", "--last", 2, "--wait", "0s", "--budget", "5s"),
         *("--", "python", "-c", script),
     )
 

@@ -13,6 +13,7 @@ SUITE = """
 python_path = ["src"]
 [suites.smoke]
 device = "cpu"
+canaries = false
 [suites.smoke.limits]
 step_time_s = { limit = 0.5 }
 step_cpu_s = { gate = false }
