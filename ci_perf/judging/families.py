@@ -18,7 +18,7 @@ def note_families(rows: Iterable[Row], subjects: Iterable[Subject]) -> Iterator[
         **{row.workload: row.parameters for row in every if isinstance(row, Uncompared)},
         **{subject.workload: subject.parameters for subject in subjects},
     }
-    names = {name: find_family(name, given) for name, given in parameters.items() if given}
+    names = {name: find_family(name, given) for name, given in parameters.items()}
     cases = Counter(names.values())
     # Two files may spell the ids of their tests alike: who would know which is meant?
     sources = Counter(name for name, _ in cases)

@@ -85,6 +85,10 @@ def test_a_metric_that_never_gated_may_have_any_limit():
     assert find(base, head) == ()
 
 
+def test_a_limit_that_the_base_lacks_is_no_change_of_the_gate():
+    assert said(with_limit(flops=Limit())) == []
+
+
 def test_fail_on_that_is_milder_is_named():
     assert said(msgspec.structs.replace(BASE, fail_on="never")) == [
         ("FAIL_ON", "", "", "proven", "never")

@@ -16,6 +16,7 @@ def peak(name, precision="bf16", **more):
         ("NVIDIA H100 PCIe", "fp16", 756.5),
         ("Tesla T4", "fp16", 65.0),
         ("NVIDIA H100 PCIe", "fp32", 51.0),
+        ("Tesla V100-SXM2-16GB", "fp32", 15.7),
         ("NVIDIA A10", "fp32", 31.2),
         ("NVIDIA L40S", "fp32", 91.6),
         ("NVIDIA GeForce RTX 4090", "fp32", 82.6),

@@ -13,6 +13,7 @@ from tests import smyth
 
 TIME = policy_of(PolicyKind.TIME)
 WIDE = policy_of(PolicyKind.TIME, 0.05)
+MEMORY = policy_of(PolicyKind.HOST_MEMORY)
 QUIET = (0.0, 0.001, -0.001)
 
 
@@ -106,6 +107,8 @@ def test_the_prior_of_the_confirmation_agrees_with_an_independent_computation():
         ([QUIET], QUIET, WIDE, False),
         ([QUIET] * 2, QUIET, WIDE, True),
         ([[0.0]], [0.0], WIDE, False),
+        ([[0.0]], [0.0], MEMORY, False),  # nobody knows how much launches differ
+        ([[0.0, 0.0]], [0.0], MEMORY, True),
         ([[0.0], [0.001], [-0.001], [0.0], [0.001]], [0.0005], TIME, True),
     ],
 )

@@ -198,6 +198,11 @@ def test_no_sign_is_an_open_row_near_its_base_whose_exact_rows_are_the_same(
     assert signs.has_no_sign(row) is has_none
 
 
+@pytest.mark.parametrize(("code", "is_open"), [(Code.SPREAD, True), (Code.UNTRUSTED, False)])
+def test_a_row_of_a_machine_that_cannot_be_trusted_is_not_open(code, is_open):
+    assert signs.is_open(a_change(verdict=Verdict.INCONCLUSIVE, code=code)) is is_open
+
+
 def test_a_busy_machine_does_not_stop_a_change_that_does_the_same_work():
     comparison = launched(around(1.01))
 

@@ -155,6 +155,16 @@ def test_cold_and_warm_caches_are_told_apart():
     assert [one.gain_s for one in found] == [pytest.approx(0.01)] * 2
 
 
+def test_a_variant_of_which_no_graph_was_counted_is_not_known_to_be_eager():
+    eager = a_variant("eager", 0.04)
+    (process,) = eager.processes
+    uncounted = msgspec.structs.replace(
+        eager, processes=(msgspec.structs.replace(process, compiles=None),)
+    )
+
+    assert not break_evens(uncounted, a_variant("inductor", 0.03))
+
+
 def test_there_is_no_break_even_where_not_every_compiled_process_is_faster():
     ((found,),) = break_evens(
         a_variant("eager", 0.04, 0.041), a_variant("inductor", 0.01, 0.0405)
