@@ -82,8 +82,7 @@ def open_with_base(
             machine = _describe(plan, launcher, options, interrupts)
             base = _note_machine(base, machine, notify)
             if base and base.python:
-                base, other = _with_environment(base, plan, machine, launcher, interrupts)
-                base = _note_machine(base, other, notify)
+                base = _with_environment(base, plan, machine, launcher, interrupts)
             yield Lab(
                 root=plan.root,
                 python_path=plan.python_path,
@@ -182,10 +181,10 @@ def _with_environment(
     machine: MachineDescription,
     launcher: Launcher,
     interrupts: Interrupts,
-) -> tuple[Checkout, MachineDescription]:
-    """Return the base with what differs in its environment, and the machine as it sees it.
+) -> Checkout:
+    """Return the base with what differs in its environment. Raises CiPerfError: it lacks a device.
 
-    Raises CiPerfError: it lacks a device. Each Python is asked itself.
+    Each Python is asked itself.
     """
     assert base.python is not None
     of_base = launcher.for_side(base.root)
@@ -206,14 +205,14 @@ def _with_environment(
     environment = OtherEnvironment(
         python=base.python.python, image=base.python.image, differences=differences
     )
-    return dataclasses.replace(base, environment=environment), other
+    return dataclasses.replace(base, environment=environment)
 
 
 def _note_machine(
     base: Checkout | None, machine: MachineDescription, notify: Notify
 ) -> Checkout | None:
-    """Say what there is to know of a machine, once; return the base with it, for the report."""
-    if not machine.note or (base and machine.note in base.notes):
+    """Say what there is to know of a machine; return the base with it, for the report."""
+    if not machine.note:
         return base
     notify(f"note: {machine.note}")
     return base and dataclasses.replace(base, notes=(*base.notes, machine.note))

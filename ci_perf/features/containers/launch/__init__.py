@@ -109,8 +109,21 @@ class ContainerLauncher(Launcher):
     def notes(self, root: Path) -> tuple[str, ...]:
         """See Launcher. Of the variables of this host, a container has none."""
         del root
-        head, *others = [side.image for side in self.sides]
-        return tuple(_note_images(head, base) for base in others if base.config != head.config)
+        head, *others = self.sides
+        return tuple(
+            note
+            for base in others
+            if base.image.config != head.image.config
+            for note in (_note_images(head.image, base.image), self._note_installed(base))
+            if note
+        )
+
+    def _note_installed(self, side: ContainerSide) -> str:
+        """Ask an image that nobody describes for its ci_perf; "" where it cannot say."""
+        with contextlib.suppress(CiPerfError):  # its launches say what is wrong with it
+            installed = self.for_side(side.root).list_installed()
+            return _note_version(side.image, side_python.find_version(installed, "ci-perf"))
+        return ""
 
     def for_side(self, root: Path) -> "ContainerLauncher":
         """See Launcher."""

@@ -155,12 +155,13 @@ def test_an_image_that_makes_it_slower_is_judged_by_pairs_and_one_for_both_sides
     recorded.run("accept", "../run.json", "--reason", "A slower image")
 
     report = recorded.report()
-    (note,) = recorded.notes()
+    note, version = recorded.notes()
     assert done.code == ExitCode.REGRESSED, done.err
     assert f"⚠️ The environment differs: `image` `{fast}` → `{slow}`" in report
     assert re.search(r"\| ❌ .*pairs", report)
     assert f"the head is measured in {slow}, the base, where it is launched, in {fast}" in note
     assert f"note: {note}" in done.err
+    assert f"{fast} has ci_perf {OTHER}; that of this host" in version
     assert len(recorded.git.worktrees()) == 1
     diff = recorded.git.ask("diff", "--unified=0", "--", "baselines").splitlines()
     (line,) = [line for line in diff if '"image"' in line]
