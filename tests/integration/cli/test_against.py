@@ -148,7 +148,8 @@ def test_where_the_head_s_file_does_not_run_on_the_base_its_own_does(repository)
 
 
 def test_a_setup_that_fails_names_its_side_and_shows_its_last_words(repository):
-    broken = 'setup = { command = "echo no compiler >&2; exit 7" }\n'
+    command = "echo no compiler >&2; : https://me:hunter2@it.example; exit 7"
+    broken = f'setup = {{ command = "{command}" }}\n'
     Project(repository.root).suite("nap", settings=broken + NAP_SETTINGS, device="cpu")
     repository.commit()
 
@@ -157,6 +158,7 @@ def test_a_setup_that_fails_names_its_side_and_shows_its_last_words(repository):
     assert done.code == ExitCode.NO_ANSWER
     assert "setup of the head" in done.err
     assert "no compiler" in done.err
+    assert "hunter2" not in done.err + done.out
     assert len(repository.worktrees()) == 1
 
 
