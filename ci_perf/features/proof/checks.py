@@ -74,8 +74,13 @@ def check_workloads(run: Run, claims: Sequence[Claim], files: Sequence[str]) -> 
     named = {claim.workload for claim in claims}
     own = [each.workload for each in run.paired if each.file == "base" and each.workload in named]
     other = run.interleaved.incomparable if run.interleaved else {}
+    of_base = {each.workload: each.trouble for each in run.paired if each.trouble}
+    known = {each.workload for each in run.paired} | {each.workload for each in run.failed}
+    left = sorted(named - known - _list_same(run) - other.keys())
     faults = [
         *(f"{each.workload} fails: {each.reason}" for each in run.failed if each.workload in named),
+        *(f"{name} fails on the base: {of_base[name]}" for name in of_base if name in named),
+        *(f"{name}: no pair of launches; next: --budget" for name in left),
         *(f"{name}: both sides run the same program" for name in named & _list_same(run)),
         *(f"{name}: {why}" for name, why in other.items() if name in named),
         *(f"{name}: another workload file" for name in own),
@@ -199,7 +204,8 @@ def digest(runs: Iterable[Run], workloads: Iterable[str]) -> str:
         for run in runs
         for paired in run.paired
         if paired.workload in named
-        for number in comparability.numeric_values(paired.pairs[0].head.fingerprint)
+        for pair in paired.pairs[:1]
+        for number in comparability.numeric_values(pair.head.fingerprint)
     ]
     return hashlib.sha256("\n".join(numbers).encode()).hexdigest()[:16] if numbers else ""
 

@@ -62,6 +62,8 @@ def test_both_sides_run_the_same_workload(more, files, found):
     [
         (a_run(a_failed("w")), "w fails: RuntimeError: boom"),
         (a_run(same=(a_same_program("w"),)), "w: both sides run the same program"),
+        (in_turns(a_head(), [], trouble="no product"), "w fails on the base: no product"),
+        (a_head(), "w: no pair of launches; next: --budget"),
     ],
 )
 def test_a_workload_without_pairs_says_why(run, detail):
@@ -224,3 +226,4 @@ def test_the_digest_is_of_what_the_head_computes():
     assert checks.digest(runs, ["w"]) != checks.digest(runs[:1], ["w"])
     assert checks.digest(runs, ["w"]) == checks.digest(list(runs), ["w"])
     assert checks.digest(runs, ["x"]) == checks.digest([], ["w"]) == ""
+    assert checks.digest([in_turns(a_head(), [], trouble="no product")], ["w"]) == ""

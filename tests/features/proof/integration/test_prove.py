@@ -71,6 +71,17 @@ def test_half_of_the_work_is_proven_with_its_reason(git):
     assert git.worktrees() == [str(git.root)]
 
 
+def test_a_base_that_fails_is_named(git):
+    git.commit(**{"product.py": "raise RuntimeError('broken')"})
+    git.ask("branch", "--force", "main")
+
+    done, receipt = asked(git, PRODUCT.format(times=2), *REASON)
+
+    assert done.code == ExitCode.REGRESSED, done.err
+    assert receipt["checks"][-1]["detail"].startswith("burn fails on the base: ")
+    assert receipt["fingerprint"] == ""
+
+
 def test_less_work_that_nobody_explains_is_no_proof(git):
     done, receipt = asked(git, PRODUCT.format(times=2))
 
