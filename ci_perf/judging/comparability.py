@@ -87,7 +87,7 @@ INSTALLED = frozenset({"cuda", "cudnn", "image", "packages", "python", "torch", 
 
 def have_other_packages(base: Software, head: Software) -> bool:
     """Whether the packages of two sessions are not, or not surely, the same."""
-    return not (base.packages and head.packages) or any(
+    return not base.packages or any(
         difference.field in INSTALLED for difference in _different_facts(base, head)
     )
 

@@ -206,7 +206,7 @@ class Confirmation:
         tails = (self.alarm_tail(self.looks.last, 1), POWER_TAIL)
         reach = math.fsum(alarm_reach(tail, pairs, trim=self.trim) for tail in tails)
         spread = self.alarm_spread()
-        if math.isinf(reach) or math.isinf(spread):
+        if math.isinf(reach):
             return math.inf
         return max(self.policy.limit, self.policy.half_limit + self.rounding() + reach * spread)
 

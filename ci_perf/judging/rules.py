@@ -296,10 +296,10 @@ def judge(judgements: Iterable[Judgement]) -> list[Judgement]:
     gating = {
         (each.candidate.workload, each.candidate.metric.name): each
         for each in judged
-        if each.change and each.candidate.limit.gate and each.candidate.metric.name in _CLOCKS
+        if each.change and each.candidate.limit.gate
     }
     changed: dict[int, Judgement] = {}
-    for workload, _ in gating:
+    for workload in {name for name, _ in gating}:
         wall, cpu = (gating.get((workload, name)) for name in _CLOCKS)
         if wall and cpu:
             clocks = Clocks(wall, cpu)

@@ -116,7 +116,7 @@ def find_signs(rows: Sequence[Row]) -> Signs | None:
     equal = tuple(name for name, verdict in exact.items() if verdict is Verdict.UNCHANGED)
     if worse and _COUNTS.isdisjoint(better):
         return Signs(direction="worse", moved=worse, equal=equal)
-    if worse or better:
+    if better:
         return Signs(direction="mixed" if worse else "better", moved=worse + better, equal=equal)
     numerics = [row.verdict for row in rows if isinstance(row, Numerics)]
     is_known = not exact.keys().isdisjoint(_WORK)

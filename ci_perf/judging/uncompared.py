@@ -226,10 +226,10 @@ def _one_sided(
             continue  # nothing that could be missed
         # It may be gone because only a part of the suite was launched.
         needs_others = metric is metrics.SCALING_EFFICIENCY and bool(side.selection or side.same)
-        if before and not after and not needs_others:
+        if before and not needs_others:
             numbers = metric_values.centres(base)
             yield _row(base, Verdict.FAILED, Code.MISSING, base=numbers, metric=name, gate=gate)
-        elif after and not before and not _is_zero(after) and not _has_pairs(head):
+        elif after and not _is_zero(after) and not _has_pairs(head):
             numbers = metric_values.centres(head)
             yield _row(head, Verdict.NEW, Code.NEW, head=numbers, metric=name, gate=gate)
 

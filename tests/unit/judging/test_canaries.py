@@ -12,7 +12,7 @@ from ci_perf.judging import compare as judge
 from ci_perf.judging.policy import default_limits
 from ci_perf.model.comparison import Verdict
 from ci_perf.model.suite import Limit, Limits
-from ci_perf.model.validity import Canary, Status
+from ci_perf.model.validity import Canary, Doubt, Status
 from tests.comparisons import judged
 from tests.runs import (
     GPU,
@@ -242,6 +242,15 @@ def test_sessions_that_kept_one_number_per_canary_say_nothing_of_a_climb():
 def test_a_canary_of_which_the_history_knows_nothing_is_not_compared_with_it():
     assert canaries.from_history([{"copy": 1.0}, {}], {"matmul": 1.0}, LIMIT) == []
     assert canaries.from_history([], {"matmul": 1.0}, LIMIT) == []
+
+
+@pytest.mark.parametrize(
+    ("limit", "is_silent"), [(LIMIT, True), (Limit(gate=False), False), (None, False)]
+)
+def test_only_canaries_that_gate_leave_a_time_without_a_verdict(limit, is_silent):
+    moved = [Doubt.MACHINE_MOVED.reason("+30 %")]
+
+    assert bool(canaries.find_silenced_kinds(moved, "w", limit)) is is_silent
 
 
 def test_a_session_that_lacks_a_canary_says_nothing_of_it():

@@ -64,6 +64,12 @@ def test_another_number_of_checksums_is_a_change_without_a_size():
     assert (row.code, row.difference, row.head) == ("beyond_limit", None, sums)
 
 
+def test_the_first_process_of_the_latest_session_speaks_for_the_base():
+    base, head = Fingerprint(losses=(1.0,)), Fingerprint(losses=(2.0,))
+
+    assert judge(a_subject(base, head), a_subject(base)).code == "within_limit"
+
+
 def test_losses_and_checksums_do_not_stand_in_for_each_other():
     base, head = Fingerprint(losses=(1.0, 2.0)), Fingerprint(losses=(), checksums=(1.0, 2.0))
 

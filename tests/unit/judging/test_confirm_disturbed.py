@@ -92,5 +92,15 @@ def test_pairs_that_differ_by_more_than_a_tick_average_their_rounding_out():
     assert confirmed(differences, **EXACT, tick=0.01) == confirmed(differences, **EXACT)
 
 
+@pytest.mark.parametrize(("noise", "is_by_tick"), [(0.0, True), (0.05, False)])
+def test_rounding_is_blamed_only_where_exact_numbers_would_have_decided(noise, is_by_tick):
+    confirmation = a_confirmation(**EXACT, tick=0.02)
+    for sign in (1, -1, 1) * 6:
+        confirmation.add(0.015 + sign * noise)
+
+    assert confirmation.finish().call == "inconclusive"
+    assert confirmation.is_by_tick is is_by_tick
+
+
 def test_a_change_of_many_ticks_is_proven():
     assert confirmed([0.05] * 6, **EXACT, tick=0.01).call == "regressed"

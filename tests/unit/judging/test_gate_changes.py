@@ -244,6 +244,19 @@ def test_a_loss_that_a_baseline_brings_along_is_named_with_its_reason():
     )
 
 
+def test_an_accepted_loss_of_what_does_not_gate_is_no_change_of_the_gate():
+    plan = with_limit(step_time_s=Limit(gate=False))
+
+    assert find(plan, plan, edits=[an_edit()]) == ()
+
+
+def test_a_rate_that_is_accepted_as_it_was_is_no_loss():
+    same = {"items_per_s": 5.0}
+    edit = msgspec.structs.replace(an_edit(), before=same, after=same, accepted=("items_per_s",))
+
+    assert said(BASE, edits=[edit]) == []
+
+
 def test_a_metric_that_is_accepted_to_be_gone_is_named():
     edit = msgspec.structs.replace(an_edit(), after={"step_cpu_s": 0.1})
 

@@ -65,6 +65,12 @@ def test_the_step_times_of_a_resident_pair_have_the_ratio_of_its_blocks():
     assert head_s * base_s == pytest.approx(1.8 * 1.0)
 
 
+def test_a_block_without_a_partner_is_left_out_of_the_ratio():
+    base_s, head_s = of_pair([1.0, 1.0, 1.0], [1.1, 1.1, 1.1, 9.0])
+
+    assert head_s / base_s == pytest.approx(1.1)
+
+
 def test_of_blocks_that_were_mostly_disturbed_nearly_the_middle_one_speaks():
     """Four of ten heads lost time to something else; of a fifth left out, two would be counted."""
     base_s, head_s = of_pair([1.0] * 10, [1.1] * 6 + [1.5, 1.6, 1.7, 1.8])

@@ -45,6 +45,12 @@ def test_history_holds_every_epoch_and_leaves_out_sessions_without_the_metric():
     assert history.earlier == ([[1.0], [5.0]],)
 
 
+def test_a_session_that_lacks_the_metric_is_none_of_its_current_epoch():
+    sessions = [a_timed_session(1.0), a_timed_session(), a_timed_session(2.0)]
+
+    assert metric_values.current_sessions(sessions, TIME) == [sessions[0], sessions[2]]
+
+
 def test_an_epoch_that_took_the_metric_away_has_no_values():
     subject = a_subject(a_timed_session(1.0), a_timed_session(step_time_s=1))
 

@@ -41,7 +41,9 @@ def row_of_memory(comparison):
     return row
 
 
-@pytest.mark.parametrize(("head", "pairs"), [((300, 60, 2), 2), ((300, 60, 2), 6), (COPY, 6)])
+@pytest.mark.parametrize(
+    ("head", "pairs"), [((300, 60, 2), 2), ((300, 60, 2), 6), ((302, 60, 2), 6), (COPY, 6)]
+)
 def test_memory_of_new_processes_only_warns(head, pairs):
     comparison = judged((), a_head(BASE, head, pairs=pairs))
 

@@ -23,6 +23,13 @@ from ci_perf.model.suite import Limit
 from tests.runs import CPU, GPU
 
 
+def test_a_change_of_the_limit_itself_is_not_below_it_whatever_floats_add():
+    policy = policy_of(PolicyKind.TIME)
+
+    assert not policy.is_below_limit(policy.limit - 1e-15)
+    assert policy.is_below_limit(policy.limit - 1e-9)
+
+
 @pytest.mark.parametrize(
     ("kind", "limit", "spread"),
     [

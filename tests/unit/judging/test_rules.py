@@ -7,10 +7,11 @@ import pytest
 
 from ci_perf.judging import rules
 from ci_perf.judging.candidates import Candidate, Fact, Judgement
-from ci_perf.model.comparison import Code, Verdict
-from ci_perf.model.metrics import STEP_TIME
+from ci_perf.model.comparison import Code, Interval, Verdict
+from ci_perf.model.metrics import STEP_CPU, STEP_TIME
 from ci_perf.model.suite import Limit
 from tests.comparisons import a_change
+from tests.runs import VALID
 
 PACKAGE = Path(__file__).parents[3] / "ci_perf"
 OWNER = PACKAGE / "judging" / "rules.py"
@@ -110,6 +111,38 @@ def test_other_packages_explain_what_pairs_clear_and_the_history_shows(verdict, 
     )
 
     assert judged.row.code is code
+
+
+@pytest.mark.parametrize(("pairs", "code"), [(3, Code.TOO_FEW_PAIRS), (6, Code.SPREAD)])
+def test_what_is_far_slower_after_fewer_pairs_than_an_alarm_needs_had_too_few(pairs, code):
+    row = a_change(verdict=Verdict.LIKELY_SLOWER, code=Code.SPREAD, ratio=1.3, pairs=pairs)
+
+    assert [each.code for each in rules.judge_workloads([row], VALID)] == [code]
+
+
+@pytest.mark.parametrize(("high", "gates"), [(1.01, False), (1.03, True), (None, True)])
+def test_a_wall_that_excludes_a_loss_contradicts_cpu_time(high, gates):
+    """It has no answer, for it may be much faster; its limit is 2 %."""
+    interval = Interval(low=0.7, high=high) if high else None
+    sides = (
+        (STEP_TIME, {"verdict": Verdict.INCONCLUSIVE, "ratio": 0.9, "interval": interval}),
+        (STEP_CPU, {"verdict": Verdict.REGRESSED, "ratio": 1.1}),
+    )
+    judgements = [
+        Judgement(
+            candidate=Candidate(
+                workload="mlp", metric=metric, limit=Limit(relative=0.02), history=None, head=()
+            ),
+            change=a_change(metric=metric, pairs=9, **change),
+            is_open=False,
+            expected_pairs=0.0,
+        )
+        for metric, change in sides
+    ]
+
+    _, cpu = rules.judge(judgements)
+
+    assert cpu.row.gate is gates
 
 
 @pytest.mark.parametrize(

@@ -198,6 +198,17 @@ def test_no_sign_is_an_open_row_near_its_base_whose_exact_rows_are_the_same(
     assert signs.has_no_sign(row) is has_none
 
 
+def test_what_has_no_ratio_is_not_near_its_base():
+    row = a_change(code=Code.TOO_FEW_SESSIONS, base=0.0, head=0.1, signs=Signs(direction="equal"))
+
+    assert not signs.has_no_sign(row)
+
+
+@pytest.mark.parametrize("gate", [True, False])
+def test_only_what_gates_looks_worse(gate):
+    assert signs.looks_worse(a_change(verdict=Verdict.LIKELY_SLOWER, ratio=1.1, gate=gate)) is gate
+
+
 @pytest.mark.parametrize(("code", "is_open"), [(Code.SPREAD, True), (Code.UNTRUSTED, False)])
 def test_a_row_of_a_machine_that_cannot_be_trusted_is_not_open(code, is_open):
     assert signs.is_open(a_change(verdict=Verdict.INCONCLUSIVE, code=code)) is is_open

@@ -45,6 +45,14 @@ def test_a_new_workload_is_judged_by_the_limits_of_the_base_s_suite():
     assert suite_rules.stricter(base, head).of("new") == base.default
 
 
+def test_a_limit_that_one_side_lacks_is_that_of_the_other():
+    base, head = Limit(relative=0.05), Limit(relative=0.1)
+
+    found = suite_rules.stricter(Limits(default={"a": base}), Limits(default={"b": head}))
+
+    assert found.default == {"a": base, "b": head}
+
+
 @pytest.mark.parametrize(
     ("more", "said"),
     [
