@@ -37,7 +37,7 @@ def measure(options: MeasureOptions, *, notify: Notify, listener: Listener) -> R
     Raises UsageError, InvalidFileError and other CiPerfErrors before anything is measured, and
     KeyboardInterrupt once an interrupted run is written.
     """
-    if options.traces is not None and (options.against is None or not options.explain_s):
+    if options.traces is not None and (options.against is None or options.explain_s == 0):
         raise UsageError("--traces: expected --against REF, and not --explain 0s")
     if options.kernels is not None and options.against is None:
         raise UsageError("--kernels: expected --against REF, whose pairs have both sides")
@@ -134,7 +134,7 @@ def measure_plan(
                 ),
                 before=_before(options, notify),
                 fail_fast=options.fail_fast,
-                explain_budget_s=options.explain_s or None,
+                explain_budget_s=options.explain_budget_s,
                 traces=prepare_folder(options.traces),
                 keeps_sources=kernels is not None,
             )
@@ -239,7 +239,7 @@ def _check_numbers(options: MeasureOptions) -> None:
     seconds: dict[str, object] = {
         "--wait": options.wait_s or 0.0,
         "--budget": options.budget_s,
-        "--explain": options.explain_s,
+        "--explain": options.explain_s or 0.0,
     }
     for name, value in seconds.items():
         if not (isinstance(value, int | float) and 0 <= value < math.inf):

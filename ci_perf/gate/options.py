@@ -15,6 +15,7 @@ from ci_perf.model.suite import Threads
 ChecksBefore = int | Literal["unknown"] | None
 # Most runs have ended after this time.
 _LOCK_TIMEOUT_S = 1800.0
+_EXPLAIN_S = 60.0
 # More than a person would wait for.
 MOST_PROCESSES = 100
 
@@ -135,12 +136,13 @@ class MeasureOptions(RepositoryFolders):
         "End at the first proven slowdown. The report names what lacks an answer. For --against.",
         is_flag=True,
     )
-    explain_s: float = option(
-        60.0,
+    explain_s: float | None = option(
+        None,
         "--explain",
         "How long to profile changed workloads, worst first, for the causes. Verdicts stay the "
         "same. 0s: no profiles. Only with --against.",
         reads="duration",
+        show_default="1m, and 0s with --fail-fast",
     )
     traces: Path | None = option(
         None,
@@ -177,6 +179,13 @@ class MeasureOptions(RepositoryFolders):
         """The settings of the protocol that these options replace."""
         asked: dict[str, Scalar | None] = {"processes": self.processes, "threads": self.threads}
         return {name: value for name, value in asked.items() if value is not None}
+
+    @property
+    def explain_budget_s(self) -> float | None:
+        """How long profiling may take: 0 only says that it did not, `None` asks for none."""
+        if self.explain_s is None:
+            return 0.0 if self.fail_fast and self.traces is None else _EXPLAIN_S
+        return self.explain_s or None
 
     @property
     def lock_timeout_s(self) -> float:

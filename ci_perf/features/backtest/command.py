@@ -24,7 +24,10 @@ from ci_perf.features.backtest.backtested import FILE
     "budget_s",
     "explain_s",
     budget_s={"default": 7200.0, "help": "How long this call may take."},
-    explain_s={"help": "How long to profile what moved, for the causes. 0s: no profiles."},
+    explain_s={
+        "help": "How long to profile what moved, for the causes. 0s: no profiles.",
+        "show_default": "1m",
+    },
 )
 @add_sources
 @click.option(

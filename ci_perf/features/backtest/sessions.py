@@ -87,7 +87,7 @@ class MergeSessions(CommitSessions):
                 budget_s=left_s,
                 select=tuple(dict.fromkeys(each.workload for each in moved)),
                 before=Before(checks=Checks(before=retest - 1)) if retest else None,
-                explain_s=self._options.explain_s or None if retest else None,
+                explain_s=self._options.explain_budget_s if retest else None,
             )
         return read_answer(run, judge.judge(run).rows)
 

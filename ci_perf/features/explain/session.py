@@ -18,6 +18,8 @@ from ci_perf.session import Lab
 
 # Counts need one pair. Times are believed where three pairs agree.
 _MOST_PAIRS: Final = 3
+# What a budget of 0 s means, and what to do.
+_LEFT_OUT: Final = "--fail-fast profiles nothing; next: --explain 1m"
 # Less would not import torch.
 _SHORTEST_LIMIT_S: Final = 10.0
 # Ours are a fourth of that; a workload may have written its own.
@@ -42,6 +44,9 @@ class Explaining:
         being compared does so in all. Raises KeyboardInterrupt.
         """
         self._end = self._lab.clock() + budget_s
+        if not budget_s:
+            self.pairs = {name: ProfiledPairs(workload=name, trouble=_LEFT_OUT) for name in sides}
+            return
         for name in sides:
             trouble = "interrupted before it was profiled"
             self.pairs[name] = ProfiledPairs(workload=name, trouble=trouble)

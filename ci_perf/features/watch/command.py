@@ -19,7 +19,10 @@ from ci_perf.model.watch import FILE
     "explain_s",
     select=False,
     budget_s={"default": 7200.0, "help": "How long this call may take. The next one goes on."},
-    explain_s={"help": "How long to profile a culprit, for its cause. 0s: no profiles."},
+    explain_s={
+        "help": "How long to profile a culprit, for its cause. 0s: no profiles.",
+        "show_default": "1m",
+    },
 )
 @options.run_output(
     default=FILE, holds="that holds what is known, and that the next call goes on with."

@@ -254,7 +254,7 @@ class _Launcher:
         left_s = self._find_left(keeps)
         pair = f"{commit[:_SHOWN]} beside {base[:_SHOWN]}"
         self.notify(f"{units.duration(left_s)} left: {pair}: {', '.join(names)}")
-        explain_s = self.options.explain_s if explains else 0.0
+        explain_s = (self.options.explain_budget_s or 0.0) if explains else 0.0
         return self.sessions.measure(commit, base, names, left_s=left_s, explain_s=explain_s)
 
     def search(self, good: str, bad: str, key: Key) -> Searched:

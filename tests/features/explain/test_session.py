@@ -122,6 +122,16 @@ def test_nothing_is_profiled_where_nothing_has_moved_or_nobody_asks(explained):
         assert run.profiled == ()
 
 
+def test_without_time_the_run_says_how_to_get_a_profile(explained):
+    launches = Launches(profiling)
+
+    run = explained(launches, "b", explain_budget_s=0.0)
+
+    assert profiled(launches) == []
+    ((name, trouble),) = ((each.workload, each.trouble) for each in run.profiled)
+    assert (name, trouble) == ("b", "--fail-fast profiles nothing; next: --explain 1m")
+
+
 def test_launches_that_are_timed_get_the_same_task_to_the_byte(explained):
     def timed(**how):
         launches = Launches(profiling)

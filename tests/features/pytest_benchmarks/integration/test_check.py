@@ -89,7 +89,7 @@ def checked(git, *options, paths=("benchmarks",), **environment):
     sources = [word for path in paths for word in ("--pytest", path)]
     done = Project(git.root).run(
         *("check", "--against", "main", "--wait", "0s", "--comparison", "../comparison.json"),
-        *("-o", "../run.json", "--explain", "0s", *options, *sources),
+        *("-o", "../run.json", *options, *sources),
         **environment,
     )
     file = git.root.parent / "comparison.json"
@@ -205,6 +205,22 @@ def test_one_test_is_checked_without_any_suite(repository):
     assert done.code == ExitCode.REGRESSED, done.err
     assert {name for name, _ in rows} == {"test_pace.test_sum.1"}
     assert not json.loads((repository.root.parent / "run.json").read_text()).get("canaries")
+
+
+def test_fail_fast_ends_with_the_first_proven_row_and_says_that_nothing_was_profiled(repository):
+    write_pace(repository, 0.008)
+    paths = ["benchmarks/test_pace.py::test_sum"]
+
+    done, rows = checked(repository, "--fail-fast", paths=paths, CI_PERF_CHECK_EXPLAIN="")
+
+    assert done.code == ExitCode.REGRESSED, done.err
+    assert "--fail-fast profiles nothing; next: --explain 1m" in done.out
+    run = json.loads((repository.root.parent / "run.json").read_text())
+    (paired,) = run["paired"]
+    assert [len(each["pairs"]) for each in run["profiled"]] == [0]
+    assert [each["workload"] for each in run["profiled"]] == [paired["workload"]]
+    assert len(run["interleaved"]["unlaunched"]) == 1
+    assert len({name for name, _ in rows}) == 2
 
 
 def test_a_test_of_the_base_is_not_new_when_the_budget_ends(repository):
