@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO
 
 from ci_perf.launch import Interrupted
-from ci_perf.model.task import READY_TO_FORK
+from ci_perf.model.task import HAS_THREADS, READY_TO_FORK
 from ci_perf.system import processes
 from ci_perf.system.child import Cookie
 
@@ -79,7 +79,8 @@ class ForkServer:
         timeout_s: float,
     ) -> None:
         """Start it by a command, with so many seconds until it can fork. Raises OSError."""
-        self._is_ready: bool | None = None
+        # What it said, nothing where it has ended.
+        self._said: bytes | None = None
         self._cookie, self._deadline = cookie, time.monotonic() + timeout_s
         self.line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
@@ -99,12 +100,17 @@ class ForkServer:
 
     def is_ready(self, interrupted: Interrupted) -> bool:
         """Wait until it can fork; `False` where it never will. Raises KeyboardInterrupt."""
-        while self._is_ready is None and time.monotonic() < self._deadline:
+        while self._said is None and time.monotonic() < self._deadline:
             if interrupted():
                 raise KeyboardInterrupt
             if select.select([self.line], [], [], _POLL_S)[0]:
-                self._is_ready = self.line.recv(1) == READY_TO_FORK
-        return bool(self._is_ready)
+                self._said = self.line.recv(1)
+        return self._said == READY_TO_FORK
+
+    @property
+    def has_threads(self) -> bool:
+        """Whether its imports have started a thread, as they will again."""
+        return self._said == HAS_THREADS
 
     def fork(self, folder: Path, variables: Mapping[str, str]) -> ForkedWorker:
         """Fork a worker for the task in a folder; without one it ends. Raises OSError."""

@@ -84,6 +84,8 @@ class LocalLauncher(Launcher):
         # In the order of their last use; those of which the present launches are forked.
         self._servers: dict[_ServerKey, ForkServer] = {}
         self._forking: dict[_ServerKey, ForkServer] = {}
+        # Whose imports start a thread: each further server would import for nothing.
+        self._with_threads: set[tuple[object, ...]] = set()
         self._folders = contextlib.ExitStack()
 
     def notes(self, root: Path) -> tuple[str, ...]:
@@ -175,6 +177,8 @@ class LocalLauncher(Launcher):
             self._servers.pop(key).close()
         if any(task.device != "cpu" for task in forked.values()) or len(forked) > most:
             return
+        if any(_name_imports(key) in self._with_threads for key in forked):
+            return
         try:
             servers = {key: self._find_server(key, task) for key, task in forked.items()}
         except (OSError, CiPerfError):  # the launch itself says what is wrong
@@ -182,6 +186,9 @@ class LocalLauncher(Launcher):
         ready = [server.is_ready(interrupted) for server in servers.values()]
         if all(ready):
             self._forking = servers
+        self._with_threads |= {
+            _name_imports(key) for key, each in servers.items() if each.has_threads
+        }
 
     def _find_server(self, key: _ServerKey, task: Task) -> ForkServer:
         """Return a server that was started before, or starts now. Raises OSError, CiPerfError."""
@@ -281,6 +288,12 @@ def launcher(
         contextlib.closing(LocalLauncher(root, caches=folder, home=home, pythons=pythons)) as made,
     ):
         yield made
+
+
+def _name_imports(key: _ServerKey) -> tuple[object, ...]:
+    """Name what a server imports, for all of its numbers; of tests also for both sides."""
+    _, *imports, _ = key
+    return tuple(imports)
 
 
 @contextlib.contextmanager

@@ -25,7 +25,7 @@ def main(folder: Path) -> None:
     """Do what the launches of the task in `folder` share, then fork until the parent is gone.
 
     Of tests that is to collect them, of other workloads to import libraries. A thread would be
-    missing in what is forked: with several, there is nothing but the end.
+    missing in what is forked: with several, it says so and ends.
     """
     workload = (todo := files.read(folder / task.TASK, task.Task)).workload
     file, root = Path(workload.file), Path(todo.root)
@@ -39,10 +39,12 @@ def main(folder: Path) -> None:
             loaded.prepare(workload.collects)
             with contextlib.suppress(ForeignCodeError):  # each launch says so
                 own_code.check(todo)
-    if len([*Path("/proc/self/task").iterdir()]) == 1:
-        with socket.socket(fileno=os.dup(_LINE)) as line:
-            os.close(os.pidfd_open(os.getpid()))  # else it is not ready: an old kernel
-            _serve(line)
+    with socket.socket(fileno=os.dup(_LINE)) as line:
+        if len([*Path("/proc/self/task").iterdir()]) > 1:
+            line.send(task.HAS_THREADS)
+            return
+        os.close(os.pidfd_open(os.getpid()))  # else it is not ready: an old kernel
+        _serve(line)
 
 
 def _serve(line: socket.socket) -> None:

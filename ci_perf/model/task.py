@@ -42,8 +42,8 @@ PROGRAM = "program.json"
 # What a profiling launch leaves beside its result where its trace is to be kept.
 TRACE = "trace.pt.trace.json.gz"
 MOST_TRACE_BYTES = 50 * 2**20
-# What a process says that is ready to fork others.
-READY_TO_FORK = b"r"
+# What a process says that is ready to fork others, or never will be.
+READY_TO_FORK, HAS_THREADS = b"r", b"t"
 # The socket on which the monitor listens, and what the monitor leaves.
 MONITOR_SOCKET = "monitor"
 EVIDENCE = "evidence.json"

@@ -84,6 +84,11 @@ def test_where_a_thread_would_be_missing_each_launch_has_its_own_imports(launche
     assert (workload.parent / "prepared").read_text() == "p"
     assert (workload.parent / "imported").read_text() == "ii"
 
+    result_of(launcher.launch(forked(workload, index=1)))
+
+    # No other server imports for nothing.
+    assert (workload.parent / "imported").read_text() == "iii"
+
 
 def test_one_that_hangs_is_ended_with_its_stack(launcher, workload):
     workload.write_text(f"{PREPARED}\nimport time\n".replace("    pass", "    time.sleep(60)"))
