@@ -27,7 +27,7 @@ _BEFORE_TESTS = {2, 3, 4}
 
 
 class CollectedTest(msgspec.Struct, frozen=True, kw_only=True):
-    """A test by its node id, and how it went when it was run once.
+    """A test by its node id, and how it went when it was run up to its benchmark.
 
     ``outcome`` is "found" of one that may measure something and was not run to its end, "passed" of
     one that measures something, else "unused"; "failed"; "skipped", also of one that is expected to
@@ -47,10 +47,11 @@ def collect_tests(
     interrupted: Interrupted = never,
     runs: bool = True,
 ) -> list[CollectedTest]:
-    """Return the tests that pytest finds by `words`, in its order; each runs once if it `runs`.
+    """Return the tests that pytest finds by `words`, in its order.
 
-    Nothing that they start is left. Raises UsageError: pytest finds no test, ends before it has
-    begun, or takes more than an hour; KeyboardInterrupt once `interrupted`.
+    Each runs up to its benchmark if it `runs`. Nothing that they start is left. Raises UsageError:
+    pytest finds no test, ends before it has begun, or takes more than an hour; KeyboardInterrupt
+    once `interrupted`.
     """
     sources = [str(root), *(str(root / folder) for folder in python_path)]
     inherited = os.environ.get("PYTHONPATH")

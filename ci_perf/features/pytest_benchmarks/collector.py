@@ -1,12 +1,14 @@
-"""Run each benchmark of a checkout once, and tell how it went; a process of its own.
+"""Run each test of a checkout up to its benchmark, and tell how it went; a process of its own.
 
 Run as `python -P -m ci_perf.features.pytest_benchmarks.collector FILE PATH …`, in the root of the
 checkout. It writes a line of JSON as soon as something is known of a test: what comes after a crash
-is known by its name alone.
+is known by its name alone. What a test measures may compile for a minute: its launches run it, and
+the rest of the test. One that may still be skipped, or is expected to fail, is run to its end.
 """
 
+import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from pathlib import Path
 
 import msgspec
@@ -17,9 +19,15 @@ from ci_perf.features.pytest_benchmarks.plugin import (
     MeasuredCall,
     is_benchmark,
     run_pytest,
+    shorten_error,
 )
 
-_REASON_CHARS = 300
+# A call in a function, whose outcome only a whole run tells.
+_MAY_SKIP = re.compile(r"^[ \t].*\b(?:skip|importorskip|xfail)\(", re.MULTILINE)
+
+
+class _ReachedError(BaseException):
+    """A test has come to what it measures; no `except Exception` keeps it."""
 
 
 class Collector:
@@ -27,12 +35,23 @@ class Collector:
 
     def __init__(self, tell: Callable[[CollectedTest], object]) -> None:
         self._tell = tell
-        self._has_measured = False
+        self._has_measured = self._may_stop = self._is_stopped = False
 
     def measure(self, measured: MeasuredCall) -> object:
-        """Run what a test has its fixture measure, as it is written."""
+        """End a test at what it measures, or run that as it is written."""
         self._has_measured = True
+        if self._may_stop:
+            self._is_stopped = True
+            raise _ReachedError
         return measured.as_written()
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_pyfunc_call(self) -> Generator[None, object, object]:
+        """Pass a test that has come to what it measures."""
+        try:
+            return (yield)
+        except _ReachedError:
+            return True
 
     @pytest.hookimpl(trylast=True)  # others may have left some out
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
@@ -48,21 +67,25 @@ class Collector:
         if report.outcome != "passed":
             self._tell_of(report.nodeid, report.outcome, report.longrepr)
 
-    def pytest_runtest_logstart(self) -> None:
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> None:
         """Forget the test before."""
-        self._has_measured = False
+        self._has_measured = self._is_stopped = False
+        self._may_stop = _has_known_outcome(item)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Tell how a phase of a test went; the last one that is told counts."""
         if hasattr(report, "wasxfail"):
             self._tell_of(report.nodeid, "skipped", f"xfail: {report.wasxfail}")
+        elif self._is_stopped and report.outcome == "failed":  # for want of the rest
+            self._tell_of(report.nodeid, "passed", "")
         elif report.outcome != "passed":
             self._tell_of(report.nodeid, report.outcome, report.longrepr)
         elif report.when == "call":
             self._tell_of(report.nodeid, "passed" if self._has_measured else "unused", "")
 
     def _tell_of(self, node: str, outcome: str, shown: object) -> None:
-        self._tell(CollectedTest(node=node, outcome=outcome, reason=_shorten(shown)))
+        self._tell(CollectedTest(node=node, outcome=outcome, reason=shorten_error(shown)))
 
 
 def _is_skipped(item: pytest.Item) -> bool:
@@ -73,13 +96,15 @@ def _is_skipped(item: pytest.Item) -> bool:
     return holds or item.get_closest_marker("skip") is not None
 
 
-def _shorten(shown: object) -> str:
-    """Return the error of a traceback as pytest shows it, or the reason of a skip."""
-    if isinstance(shown, tuple):
-        return str(shown[-1])[:_REASON_CHARS]
-    lines = str(shown).strip().splitlines()
-    errors = [line.removeprefix("E").strip() for line in lines if line.startswith("E ")]
-    return [*errors, *lines, ""][0][:_REASON_CHARS]
+def _has_known_outcome(item: pytest.Item) -> bool:
+    """Whether a test that comes to its benchmark passes, or its launches say why it does not."""
+    is_whole = "benchmark" not in getattr(item, "fixturenames", ())
+    if is_whole or item.get_closest_marker("xfail") is not None:
+        return False
+    try:
+        return not _MAY_SKIP.search(item.path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
 
 
 def main(file: Path, paths: list[str]) -> int:

@@ -32,6 +32,7 @@ _OF_OTHERS = {
     "pytest_cov": ("--no-cov",),
     "pytest_timeout": ("--timeout=0",),
 }
+_REASON_CHARS = 300
 # Runs a test again that fails, and keeps a thread, which would be missing in a forked process.
 _RERUNS = "rerunfailures"
 
@@ -279,6 +280,15 @@ def is_benchmark(item: pytest.Item) -> bool:
 def is_marked(item: pytest.Item) -> bool:
     """Whether a test is marked as a benchmark."""
     return any(item.get_closest_marker(name) is not None for name in MARKERS)
+
+
+def shorten_error(shown: object) -> str:
+    """Return the error of a traceback as pytest shows it, or the reason of a skip."""
+    if isinstance(shown, tuple):
+        return str(shown[-1])[:_REASON_CHARS]
+    lines = str(shown).strip().splitlines()
+    errors = [line.removeprefix("E").strip() for line in lines if line.startswith("E ")]
+    return [*errors, *lines, ""][0][:_REASON_CHARS]
 
 
 def _without_theirs(words: Sequence[str]) -> Iterator[str]:

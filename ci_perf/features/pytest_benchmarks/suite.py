@@ -64,8 +64,9 @@ def plan_tests(
 ) -> Collected:
     """Return a workload for each benchmark that `tests` collects in the checkout at `root`.
 
-    Each is run once before where it `runs`; `notify` is then told which are left out. Raises
-    NothingMeasuredError, and UsageError: a library is missing, or a path is outside of the root.
+    Each is run up to its benchmark before where it `runs`; `notify` is then told which are left
+    out. Raises NothingMeasuredError, and UsageError: a library is missing, or a path is outside of
+    the root.
     """
     missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
     if missing:

@@ -15,7 +15,7 @@ from pathlib import Path
 import greenlet
 import pytest
 
-from ci_perf.features.pytest_benchmarks.plugin import MeasuredCall, run_pytest
+from ci_perf.features.pytest_benchmarks.plugin import MeasuredCall, run_pytest, shorten_error
 from ci_perf.features.pytest_benchmarks.words import drop_missing_paths
 from ci_perf.model.metrics import find_own
 from ci_perf.workload import Context, Workload
@@ -31,7 +31,7 @@ class TestFailedError(Exception):
 
 
 def prepare(words: Sequence[str]) -> None:
-    """Collect the tests of all launches that are forked. Raises TestFailedError."""
+    """Collect the tests of all launches that are forked, or of one. Raises TestFailedError."""
     _PREPARED.append(_RunningTest(drop_missing_paths(words, Path())))
 
 
@@ -58,7 +58,8 @@ def build(context: Context) -> Workload:
 
     def finish() -> None:
         if (code := running.end(latest[0])) != pytest.ExitCode.OK:
-            raise TestFailedError(f"{node}: expected pytest's exit code 0, found {code}")
+            why = running.failure or f"expected pytest's exit code 0, found {code}"
+            raise TestFailedError(f"{node}: {why}")
 
     return Workload(
         step=step,
@@ -82,13 +83,14 @@ def _find_tensor(result: object) -> object | None:
 class _RunningTest:
     """Tests that pytest has collected, in a greenlet of its own, and the one of them that it runs.
 
-    ``context`` has the context variables of the test.
+    ``context`` has the context variables of the test, ``failure`` why it failed.
     """
 
     def __init__(self, paths: Sequence[str]) -> None:
         """Collect. Raises TestFailedError: pytest ends before."""
         self._here = greenlet.getcurrent()
         self._has_measured = False
+        self.failure = ""
         self._cache = tempfile.TemporaryDirectory(prefix="ci-perf-pytest-")
         self._owner = os.getpid()
         self._pytest = greenlet.greenlet(run_pytest)
@@ -134,6 +136,11 @@ class _RunningTest:
             if not session.testsfailed and self._has_measured:
                 self._here.switch(pytest.ExitCode.OK)
         return True
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Note the first error of the test."""
+        if report.failed and not self.failure:
+            self.failure = shorten_error(report.longrepr)
 
     def _measure(self, measured: MeasuredCall) -> object:
         self._has_measured = True

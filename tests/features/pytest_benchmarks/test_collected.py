@@ -72,6 +72,68 @@ def test_each_test_is_run_once_and_told_by_its_outcome(root):
     }
 
 
+STOPPED = """
+import pathlib, pytest
+
+pytestmark = pytest.mark.filterwarnings("default")
+
+def measured(name):
+    with pathlib.Path("ran").open("a") as file:
+        file.write(name)
+
+@pytest.fixture
+def measures(benchmark):
+    benchmark(measured, "a")
+
+def test_in_a_fixture(measures):
+    pass
+
+def test_that_swallows_errors(benchmark):
+    try:
+        benchmark(measured, "b")
+    except Exception:
+        pass
+
+def test_that_fails_later(benchmark):
+    benchmark.pedantic(measured, args=("c",), rounds=3)
+    assert False
+
+def test_that_fails_before(benchmark):
+    assert not "ready"
+    benchmark(measured, "d")
+
+@pytest.mark.xfail(raises=ValueError)
+def test_that_is_expected_to_fail(benchmark):
+    benchmark(int, "e")
+
+@pytest.mark.benchmark
+def test_marked():
+    measured("f")
+"""
+
+
+def test_a_test_is_run_up_to_its_benchmark_where_that_tells_its_outcome(root):
+    (root / "benchmarks/test_all.py").write_text(STOPPED)
+
+    assert {name: outcome for name, (outcome, _) in collected(root).items()} == {
+        "test_in_a_fixture": "passed",
+        "test_that_swallows_errors": "passed",
+        "test_that_fails_later": "passed",
+        "test_that_fails_before": "failed",
+        "test_that_is_expected_to_fail": "skipped",
+        "test_marked": "passed",
+    }
+    assert (root / "ran").read_text() == "f"
+
+
+@pytest.mark.parametrize("call", ["pytest.skip('late')", "pytest.xfail('late')"])
+def test_a_test_that_may_be_skipped_late_is_run_to_its_end(root, call):
+    test = f"import pytest\ndef test_a(benchmark):\n    benchmark(abs, 1)\n    {call}\n"
+    (root / "benchmarks/test_all.py").write_text(test)
+
+    assert collected(root)["test_a"][0] == "skipped"
+
+
 # A plugin that runs coroutines, before all others, as anyio's does.
 ASYNC = """
 import asyncio, inspect, pytest
