@@ -28,7 +28,7 @@ from ci_perf.model.process import Phase, WorkerResult
 from ci_perf.model.run import Interleaved, Pair, Paired, Run
 from ci_perf.model.suite import Plan, PlannedWorkload, find_family, is_selected
 from ci_perf.model.task import CommandTurn, Task, TaskFailure
-from ci_perf.session import command_pairs, schedule
+from ci_perf.session import changed_code, command_pairs, schedule
 from ci_perf.session.runner import SessionRunner
 from ci_perf.session.schedule import Kernels, PairJudge, Waiting
 from ci_perf.worktree import Checkout
@@ -118,7 +118,9 @@ class Interleaving:
         plan, hard = self._runner.plan, self._lab.machine.environment.hard
         if self._against.before.offered or not self._against.judge.is_blind(plan, hard):
             return []
-        return schedule.list_telling_cases(plan.workloads)
+        commit = self._against.checkout.source.commit
+        likely = changed_code.list_naming_changed(plan.workloads, Path(plan.root), commit)
+        return schedule.list_telling_cases(plan.workloads, {*likely})
 
     def begin(self, run: Run) -> None:
         """Ask the judge for the suspects: their number, and who is first of equals, is fixed here.

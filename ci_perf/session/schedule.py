@@ -10,7 +10,7 @@ ones that have the same: that changes the order alone.
 import math
 from abc import abstractmethod
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Protocol
@@ -112,12 +112,20 @@ def next_workload(waiting: Mapping[str, Waiting], *, is_proven: bool = False) ->
     return min(waiting, key=turn)
 
 
-def list_telling_cases(workloads: Sequence[PlannedWorkload]) -> list[str]:
-    """Name the last case of each family of several: sizes grow, and small ones time overhead."""
+def list_telling_cases(
+    workloads: Sequence[PlannedWorkload], likely: Collection[str] = ()
+) -> list[str]:
+    """Name the middle case of each family of several; those that are `likely` to move come first.
+
+    Sizes grow: small ones time overhead, and the largest take longest.
+    """
     cases: dict[tuple[str, str], list[str]] = {}
     for workload in workloads:
         cases.setdefault(find_family(workload.id, workload.parameters), []).append(workload.id)
-    return [names[-1] for (family, _), names in cases.items() if family and len(names) > 1]
+    telling = [
+        names[len(names) // 2] for (family, _), names in cases.items() if family and len(names) > 1
+    ]
+    return sorted(telling, key=lambda name: name not in likely)
 
 
 def processes(workload: PlannedWorkload) -> int:
