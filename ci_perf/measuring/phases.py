@@ -35,6 +35,8 @@ from ci_perf.measuring.monitor import Marks
 from ci_perf.measuring.own_code import ForeignCodeError
 from ci_perf.measuring.recording import recorder
 from ci_perf.measuring.step_phases import Watcher
+from ci_perf.measuring.turn_client import TurnTaker
+from ci_perf.measuring.user_code import Builder
 from ci_perf.model import metrics
 from ci_perf.model.base import Scalar
 from ci_perf.model.explanation import StepProfile
@@ -54,11 +56,13 @@ def go_through(
     keep: Keep,
     *,
     alone: Callable[[], object] = lambda: None,
+    is_forked: bool = False,
 ) -> None:
     """Measure, and `keep` the result: as soon as it has its times, and whenever it knows more.
 
     Of several ranks, rank 0 keeps that of all. A launch that is to profile what a step does times
-    no blocks. `alone` is called once no other launch imports meanwhile.
+    no blocks. `alone` is called once no other launch imports meanwhile. Where `is_forked`, what
+    launches share is imported.
     """
     protocol = todo.workload.protocol
     stopwatch.turn_taker = turn_client.open_turn_taker(todo, stopwatch.folder)
@@ -77,11 +81,12 @@ def go_through(
             loaded = user_code.load(
                 file, root, todo.python_path, after_libraries=take if todo.only_libraries else None
             )
+        knobs.fix_libraries(protocol)
+        _collect_beside(todo, loaded, stopwatch.turn_taker, is_forked=is_forked)
         take()
         if todo.imports_ahead:
             marks.hello()
         cache = counters.compile_cache()
-        knobs.fix_libraries(protocol)
         group, name = _join(todo)
         # Each rank has a card of its own.
         cards = 1 if todo.workload.launch == "torchrun" else todo.workload.world_size
@@ -161,6 +166,14 @@ def go_through(
     )
     after = AfterTiming(todo, workload, here, group, Instruments(left, step_s, group))
     after.go_through(process, stopwatch, watcher, cache, keep)
+
+
+def _collect_beside(todo: Task, loaded: Builder, taker: TurnTaker, *, is_forked: bool) -> None:
+    """Collect a test while the other side of its pair does: that imports, and nothing is timed."""
+    is_in_pair = taker.is_shared and not todo.imports_ahead
+    if todo.workload.launch == "fork" and is_in_pair and not is_forked:
+        with contextlib.suppress(Exception):  # `build` says what is wrong
+            loaded.prepare([str(todo.workload.parameters["node"])])
 
 
 def _wrap_device(here: Device, workload: Workload) -> Device:

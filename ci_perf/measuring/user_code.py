@@ -207,7 +207,7 @@ class Builder:
         self._prepare = prepare
 
     def prepare(self, paths: Sequence[str]) -> None:
-        """Do once what is the same for all launches that are forked, where the file says what."""
+        """Do ahead what is the same for all launches that are forked, where the file says what."""
         if callable(self._prepare):
             self._prepare(paths)
 

@@ -43,6 +43,7 @@ def main(folder: Path, *, is_forked: bool = False) -> int:
                 marks,
                 lambda result: files.write(folder / task.RESULT, result),
                 alone=recording.watch_kernel if recording else lambda: None,
+                is_forked=is_forked,
             )
         (folder / _name_rank_file(task.DONE)).touch()
     except BaseException as error:  # noqa: BLE001  also SystemExit: it is the author's

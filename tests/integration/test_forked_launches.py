@@ -90,6 +90,34 @@ def test_where_a_thread_would_be_missing_each_launch_has_its_own_imports(launche
     assert (workload.parent / "imported").read_text() == "iii"
 
 
+# Whoever collects waits for the other side, and notes where it does not come.
+MEETING = """
+import threading, time
+threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
+
+def prepare(words):
+    here = pathlib.Path("meeting")
+    if here.exists():
+        (here / str(os.getpid())).touch()
+        end = time.monotonic() + 20
+        while len([*here.iterdir()]) < 2:
+            assert time.monotonic() < end
+            time.sleep(0.01)
+        pathlib.Path("met").open("a").write(words[0])
+"""
+
+
+def test_both_sides_of_a_pair_that_is_not_forked_collect_at_once(launcher, workload):
+    workload.write_text(f"{PREPARED}\n{MEETING}")
+    result_of(launcher.launch(forked(workload, node="a")))
+    (workload.parent / "meeting").mkdir()
+
+    for outcome in launcher.launch_pair(*[forked(workload, node="a")] * 2):
+        result_of(outcome)
+
+    assert (workload.parent / "met").read_text() == "aa"
+
+
 def test_one_that_hangs_is_ended_with_its_stack(launcher, workload):
     workload.write_text(f"{PREPARED}\nimport time\n".replace("    pass", "    time.sleep(60)"))
     protocol = {"monitor_hz": 0, "timeout_s": 1.0}
