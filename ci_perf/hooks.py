@@ -16,7 +16,13 @@ from typing import Any, Literal, TypeVar
 T = TypeVar("T")
 Group = Literal["First week", "Every day", "CI and scale"]
 Moment = Literal[
-    "after_pairs", "profiler", "after_judging", "section", "line_notes", "history_lines"
+    "after_pairs",
+    "profiler",
+    "after_judging",
+    "section",
+    "line_notes",
+    "history_lines",
+    "find_failure",
 ]
 
 
@@ -76,6 +82,7 @@ class Feature:
     such a launch, in the place of timing. ``after_judging`` returns a comparison with what is
     found, ``section`` its blocks of a report, and ``line_notes`` what is shown at lines of the
     head. ``history_lines`` returns lines for the page of a history, of the current folder.
+    ``find_failure`` says why a workload fails by itself, where its first launch could not end it.
     """
 
     commands: Mapping[str, FeatureCommand] = field(default_factory=dict)
@@ -90,6 +97,7 @@ class Feature:
     section: str = ""
     line_notes: str = ""
     history_lines: str = ""
+    find_failure: str = ""
 
 
 @functools.cache

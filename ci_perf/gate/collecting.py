@@ -3,9 +3,12 @@
 import contextlib
 import dataclasses
 import functools
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -15,6 +18,7 @@ from ci_perf.errors import CiPerfError, UsageError
 from ci_perf.launch import Interrupted, never
 from ci_perf.model.suite import Plan, PlannedWorkload, find_node, is_selected
 from ci_perf.suite import check_selection
+from ci_perf.system import child
 from ci_perf.worktree import Checkout
 
 # What one command line surely takes.
@@ -44,12 +48,19 @@ def refuse_tests(plan: Plan) -> None:
 
 
 def collect_plan(
-    plan: Plan, root: Path, *, runs: bool, notify: Notify, interrupted: Interrupted = never
+    plan: Plan,
+    root: Path,
+    *,
+    runs: bool,
+    notify: Notify,
+    interrupted: Interrupted = never,
+    is_parallel: bool = False,
 ) -> Plan:
     """Return a plan with a workload for each of its tests, as they are in the checkout at `root`.
 
-    Each test is run once where it `runs`. Raises UsageError: no tests, an id twice, or none that is
-    selected. Raises KeyboardInterrupt once `interrupted`.
+    Each test is run up to its benchmark where it `runs`. `is_parallel` says that another child runs
+    at the same time. Raises UsageError: no tests, an id twice, or none that is selected. Raises
+    KeyboardInterrupt once `interrupted`.
     """
     if not plan.tests:
         return plan
@@ -60,7 +71,13 @@ def collect_plan(
         if source is None:
             raise UsageError(f"suite {plan.suite!r}: this installation cannot collect {tests.id}")
         found: Collected = hooks.load(source.plan)(
-            tests, plan, root, runs=runs, notify=notify, interrupted=interrupted
+            tests,
+            plan,
+            root,
+            runs=runs,
+            notify=notify,
+            interrupted=interrupted,
+            is_parallel=is_parallel,
         )
         for workload in found.workloads:
             if workload.id in whole:
@@ -75,6 +92,55 @@ def collect_plan(
     return msgspec.structs.replace(plan, workloads=selected, tests=(), left_out=left_out)
 
 
+def collect_sides(
+    plan: Plan,
+    base: Checkout | None,
+    *,
+    at_once: bool,
+    notify: Notify,
+    interrupted: Interrupted,
+) -> tuple[Plan, Checkout | None]:
+    """Return the head's plan and the base, as the next two functions do; `at_once`, if they can.
+
+    If a test fails then, or only the base has it, one may have been in the way of the other: each
+    is collected alone.
+    """
+    root = Path(plan.root)
+    if at_once and plan.tests and base and _has_tests(base):
+        said: list[str] = []
+        with contextlib.suppress(CiPerfError):
+            head, before = _collect_at_once(plan, base, said.append, interrupted)
+            fails = any("fails" in each.parameters for each in head.workloads)
+            if not (fails or _find_lost(before, head)):
+                for line in said:
+                    notify(line)
+                return head, _compare_sides(base, before, head, interrupted)
+    head = collect_plan(plan, root, runs=True, notify=notify, interrupted=interrupted)
+    return head, base and collect_base(base, head, notify, interrupted)
+
+
+def _collect_at_once(
+    plan: Plan, base: Checkout, notify: Notify, interrupted: Interrupted
+) -> tuple[Plan, Plan]:
+    """Return the plans of head and base. Raises as `collect_plan` does, once both have ended."""
+    is_over = threading.Event()
+
+    def must_stop() -> bool:
+        return is_over.is_set() or interrupted()
+
+    with child.end_orphans(), ThreadPoolExecutor(1) as threads:
+        try:
+            of_base = threads.submit(_collect_base, base, must_stop, is_parallel=True)
+            how: dict[str, Any] = {
+                "notify": notify,
+                "interrupted": interrupted,
+                "is_parallel": True,
+            }
+            return collect_plan(plan, Path(plan.root), runs=True, **how), of_base.result()
+        finally:
+            is_over.set()
+
+
 def collect_base(
     base: Checkout, head: Plan, notify: Notify, interrupted: Interrupted = never
 ) -> Checkout:
@@ -82,19 +148,41 @@ def collect_base(
 
     These are run once: one that the base does not measure either is not lost.
     """
-    if base.plan is None or not base.plan.tests or base.trouble:
+    if base.plan is None or not _has_tests(base):
         return base
-    whole = msgspec.structs.replace(base.plan, selection=())
-    collect = functools.partial(collect_plan, root=base.root, interrupted=interrupted)
     try:
-        plan = collect(whole, runs=False, notify=notify)
+        plan = _collect_base(base, interrupted)
     except CiPerfError as error:
         first = str(error).partition("\n")[0]
         note = f"the base has no tests: {first}"
         notify(f"note: {note}")
         plan = msgspec.structs.replace(base.plan, tests=())
         return dataclasses.replace(base, plan=plan, notes=(*base.notes, note))
-    lost = _find_lost(plan, head)
+    return _compare_sides(base, plan, head, interrupted)
+
+
+def _has_tests(base: Checkout) -> bool:
+    return bool(base.plan and base.plan.tests and not base.trouble)
+
+
+def _collect_base(base: Checkout, interrupted: Interrupted, *, is_parallel: bool = False) -> Plan:
+    """Return the plan of the base with its tests, of which none runs. Raises as `collect_plan`."""
+    assert base.plan is not None
+    whole = msgspec.structs.replace(base.plan, selection=())
+    return collect_plan(
+        whole,
+        base.root,
+        runs=False,
+        notify=lambda _: None,
+        interrupted=interrupted,
+        is_parallel=is_parallel,
+    )
+
+
+def _compare_sides(base: Checkout, plan: Plan, head: Plan, interrupted: Interrupted) -> Checkout:
+    assert base.plan is not None
+    collect = functools.partial(collect_plan, root=base.root, interrupted=interrupted)
+    whole, lost = msgspec.structs.replace(base.plan, selection=()), _find_lost(plan, head)
     measured = set(lost)
     if lost:
         nodes = msgspec.structs.replace(whole.tests[0], collects=tuple(lost))

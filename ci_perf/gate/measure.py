@@ -114,10 +114,10 @@ def measure_plan(
         if plan.tests or (base and base.plan and base.plan.tests):
             come = here.interrupts.have_come
             with here.held():
-                plan = collecting.collect_plan(
-                    plan, root, runs=True, notify=notify, interrupted=come
+                at_once = here.checks.at_once() > 1
+                plan, base = collecting.collect_sides(
+                    plan, base, at_once=at_once, notify=notify, interrupted=come
                 )
-                base = base and collecting.collect_base(base, plan, notify, come)
             here.interrupts.check()
         against = None
         if base:

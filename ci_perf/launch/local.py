@@ -177,7 +177,10 @@ class LocalLauncher(Launcher):
             self._servers.pop(key).close()
         if any(task.device != "cpu" for task in forked.values()) or len(forked) > most:
             return
-        if any(_name_imports(key) in self._with_threads for key in forked):
+        if any(
+            task.workload.has_threads or _name_imports(key) in self._with_threads
+            for key, task in forked.items()
+        ):
             return
         try:
             servers = {key: self._find_server(key, task) for key, task in forked.items()}

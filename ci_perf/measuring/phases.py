@@ -82,7 +82,7 @@ def go_through(
                 file, root, todo.python_path, after_libraries=take if todo.only_libraries else None
             )
         knobs.fix_libraries(protocol)
-        _collect_beside(todo, loaded, stopwatch.turn_taker, is_forked=is_forked)
+        _collect_in_pair(todo, loaded, stopwatch.turn_taker, is_forked=is_forked)
         take()
         if todo.imports_ahead:
             marks.hello()
@@ -168,7 +168,7 @@ def go_through(
     after.go_through(process, stopwatch, watcher, cache, keep)
 
 
-def _collect_beside(todo: Task, loaded: Builder, taker: TurnTaker, *, is_forked: bool) -> None:
+def _collect_in_pair(todo: Task, loaded: Builder, taker: TurnTaker, *, is_forked: bool) -> None:
     """Collect a test while the other side of its pair does: that imports, and nothing is timed."""
     is_in_pair = taker.is_shared and not todo.imports_ahead
     if todo.workload.launch == "fork" and is_in_pair and not is_forked:

@@ -520,7 +520,8 @@ class PlannedWorkload(Struct, frozen=True, kw_only=True):
 
     ``own_statistic`` says that suite.toml sets the statistic of the protocol: the calibration of
     the machine then leaves it alone. ``inputs`` are patterns of files that it depends on.
-    ``collects`` are words for the `prepare` of its file, where launches are forked.
+    ``collects`` are words for the `prepare` of its file, where launches are forked: unless that
+    ``has_threads``, which would be missing.
     """
 
     id: Name
@@ -532,6 +533,7 @@ class PlannedWorkload(Struct, frozen=True, kw_only=True):
     world_size: AtLeastOne = 1
     inputs: tuple[InputPattern, ...] = ()
     collects: tuple[Text, ...] = ()
+    has_threads: bool = False
     own_statistic: bool = False
 
 

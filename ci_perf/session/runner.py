@@ -4,8 +4,10 @@ import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal
 
+from ci_perf import hooks
 from ci_perf.launch import Outcome
 from ci_perf.measuring import distrust
 from ci_perf.model.process import Phase, WorkerResult
@@ -209,12 +211,24 @@ class SessionRunner:
         self, progress: WorkloadProgress, index: int, outcome: Outcome, seconds: float
     ) -> None:
         workload = progress.workload
+        outcome = outcome if index else self._confirm(workload, outcome)
         if isinstance(outcome, TaskFailure):
             self.fail(workload.id, outcome, skipped=workload.protocol.processes - index - 1)
             return
         progress.results.append(outcome)
         progress.launches_s.append(seconds)
         self.lab.listener.finished(workload.id, seconds)
+
+    def _confirm(self, workload: PlannedWorkload, outcome: Outcome) -> Outcome:
+        """Return why a workload fails by itself, where its first launch could not end it."""
+        if isinstance(outcome, TaskFailure) or Phase.TEARDOWN.value not in outcome.process.absent:
+            return outcome
+        lab = self.lab
+        for find in map(hooks.load, hooks.find_targets("find_failure")):
+            why = find(workload, Path(lab.root), lab.python_path, lab.interrupts.have_come)
+            if why:
+                return TaskFailure(phase=Phase.TEARDOWN, reason=why)
+        return outcome
 
     def fail(self, workload: str, failure: TaskFailure, *, skipped: int = 0) -> None:
         """Take a workload out: it is launched no more, and the run says why."""

@@ -72,6 +72,17 @@ class ChildSlot(Protocol):
         """Return seconds; they do not pass while it waits."""
 
 
+class Parallel:
+    """The slot of a child that runs at the same time as another one, and waits for no turn."""
+
+    def started(self, child: Child) -> None:
+        """See ChildSlot."""
+
+    def clock(self) -> float:
+        """See ChildSlot."""
+        return time.monotonic()
+
+
 def run(
     command: Sequence[str] | Callable[[], Child],
     *,

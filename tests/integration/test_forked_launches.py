@@ -90,6 +90,16 @@ def test_where_a_thread_would_be_missing_each_launch_has_its_own_imports(launche
     assert (workload.parent / "imported").read_text() == "iii"
 
 
+def test_tests_that_have_threads_are_not_imported_in_vain(launcher, workload):
+    task = forked(workload)
+    known = msgspec.structs.replace(task.workload, has_threads=True)
+
+    result_of(launcher.launch(msgspec.structs.replace(task, workload=known)))
+
+    assert (workload.parent / "imported").read_text() == "i"
+    assert not (workload.parent / "prepared").exists()
+
+
 # Whoever collects waits for the other side, and notes where it does not come.
 MEETING = """
 import threading, time

@@ -11,5 +11,6 @@ FEATURE = Feature(
             open="ci_perf.features.pytest_benchmarks.suite:open_tests",
             plan="ci_perf.features.pytest_benchmarks.suite:plan_tests",
         )
-    }
+    },
+    find_failure="ci_perf.features.pytest_benchmarks.suite:find_failure",
 )

@@ -31,12 +31,13 @@ class CollectedTest(msgspec.Struct, frozen=True, kw_only=True):
 
     ``outcome`` is "found" of one that may measure something and was not run to its end, "passed" of
     one that measures something, else "unused"; "failed"; "skipped", also of one that is expected to
-    fail.
+    fail. ``has_threads``: the imports of all tests have started one.
     """
 
     node: str
     outcome: str
     reason: str = ""
+    has_threads: bool = False
 
 
 def collect_tests(
@@ -46,20 +47,24 @@ def collect_tests(
     *,
     interrupted: Interrupted = never,
     runs: bool = True,
+    whole: bool = False,
+    is_parallel: bool = False,
 ) -> list[CollectedTest]:
     """Return the tests that pytest finds by `words`, in its order.
 
-    Each runs up to its benchmark if it `runs`. Nothing that they start is left. Raises UsageError:
-    pytest finds no test, ends before it has begun, or takes more than an hour; KeyboardInterrupt
-    once `interrupted`.
+    Each runs up to its benchmark if it `runs`, or as it is written if `whole`. Nothing that they
+    start is left; one that `is_parallel` to another needs `child.end_orphans` for that. Raises
+    UsageError: pytest finds no test, ends before it has begun, or takes more than an hour;
+    KeyboardInterrupt once `interrupted`.
     """
+    options = ["whole" if whole else "", *["--co"] * (not runs)]
     sources = [str(root), *(str(root / folder) for folder in python_path)]
     inherited = os.environ.get("PYTHONPATH")
     path = os.pathsep.join([*sources, *([inherited] if inherited else [])])
     with scratch.folder() as folder:
         file = folder.path / "tests.jsonl"
         ended = child.run(
-            [sys.executable, "-P", "-m", _COLLECTOR, str(file), *["--co"] * (not runs), *words],
+            [sys.executable, "-P", "-m", _COLLECTOR, str(file), *options, *words],
             cwd=str(root),
             environment={
                 **child_environment.build_environment_as_it_is(
@@ -70,6 +75,7 @@ def collect_tests(
             cookie=scratch.cookie_of_launch(folder.path),
             timeout_s=_MOST_S,
             interrupted=interrupted,
+            slot=child.Parallel() if is_parallel else None,
         )
         lines = file.read_bytes().splitlines() if file.exists() else []
     decoder = msgspec.json.Decoder(CollectedTest)

@@ -1,9 +1,10 @@
 """Run each test of a checkout up to its benchmark, and tell how it went; a process of its own.
 
-Run as `python -P -m ci_perf.features.pytest_benchmarks.collector FILE PATH …`, in the root of the
-checkout. It writes a line of JSON as soon as something is known of a test: what comes after a crash
-is known by its name alone. What a test measures may compile for a minute: its launches run it, and
-the rest of the test. One that may still be skipped, or is expected to fail, is run to its end.
+Run as `python -P -m ci_perf.features.pytest_benchmarks.collector FILE whole|"" PATH …`, in the root
+of the checkout. It writes a line of JSON as soon as something is known of a test: what comes after
+a crash is known by its name alone. What a test measures may compile for a minute: its launches run
+it, and the rest of the test. One that may still be skipped, or is expected to fail, is run to its
+end.
 """
 
 import re
@@ -33,9 +34,9 @@ class _ReachedError(BaseException):
 class Collector:
     """A plugin of pytest that tells of each test, by ``tell``, what it is and how it went."""
 
-    def __init__(self, tell: Callable[[CollectedTest], object]) -> None:
-        self._tell = tell
-        self._has_measured = self._may_stop = self._is_stopped = False
+    def __init__(self, tell: Callable[[CollectedTest], object], *, whole: bool) -> None:
+        self._tell, self._whole = tell, whole
+        self._has_measured = self._may_stop = self._is_stopped = self._has_threads = False
 
     def measure(self, measured: MeasuredCall) -> object:
         """End a test at what it measures, or run that as it is written."""
@@ -56,10 +57,11 @@ class Collector:
     @pytest.hookimpl(trylast=True)  # others may have left some out
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         """Run only what may be a benchmark."""
+        self._has_threads = len([*Path("/proc/self/task").iterdir()]) > 1
         for item in items:
             outcome = "skipped" if _is_skipped(item) else "found"
             outcome = outcome if is_benchmark(item) else "unused"
-            self._tell(CollectedTest(node=item.nodeid, outcome=outcome))
+            self._tell_of(item.nodeid, outcome)
         items[:] = filter(is_benchmark, items)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
@@ -71,21 +73,23 @@ class Collector:
     def pytest_runtest_protocol(self, item: pytest.Item) -> None:
         """Forget the test before."""
         self._has_measured = self._is_stopped = False
-        self._may_stop = _has_known_outcome(item)
+        self._may_stop = not self._whole and _has_known_outcome(item)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Tell how a phase of a test went; the last one that is told counts."""
         if hasattr(report, "wasxfail"):
             self._tell_of(report.nodeid, "skipped", f"xfail: {report.wasxfail}")
         elif self._is_stopped and report.outcome == "failed":  # for want of the rest
-            self._tell_of(report.nodeid, "passed", "")
+            self._tell_of(report.nodeid, "passed")
         elif report.outcome != "passed":
             self._tell_of(report.nodeid, report.outcome, report.longrepr)
         elif report.when == "call":
-            self._tell_of(report.nodeid, "passed" if self._has_measured else "unused", "")
+            self._tell_of(report.nodeid, "passed" if self._has_measured else "unused")
 
-    def _tell_of(self, node: str, outcome: str, shown: object) -> None:
-        self._tell(CollectedTest(node=node, outcome=outcome, reason=shorten_error(shown)))
+    def _tell_of(self, node: str, outcome: str, shown: object = "") -> None:
+        reason, has_threads = shorten_error(shown), self._has_threads
+        test = CollectedTest(node=node, outcome=outcome, reason=reason, has_threads=has_threads)
+        self._tell(test)
 
 
 def _is_skipped(item: pytest.Item) -> bool:
@@ -107,12 +111,16 @@ def _has_known_outcome(item: pytest.Item) -> bool:
         return False
 
 
-def main(file: Path, paths: list[str]) -> int:
+def main(file: Path, paths: list[str], *, whole: bool) -> int:
     """Collect and run what `paths` name; return the exit code of pytest."""
     with file.open("wb", buffering=0) as written:
-        collector = Collector(lambda test: written.write(msgspec.json.encode(test) + b"\n"))
+
+        def tell(test: CollectedTest) -> None:
+            written.write(msgspec.json.encode(test) + b"\n")
+
+        collector = Collector(tell, whole=whole)
         return run_pytest(paths, str(file.parent / "cache"), collector.measure, collector)
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1]), sys.argv[2:]))
+    sys.exit(main(Path(sys.argv[1]), sys.argv[3:], whole=sys.argv[2] == "whole"))

@@ -15,7 +15,7 @@ from ci_perf.gate.collecting import Collected, NothingMeasuredError
 from ci_perf.gate.outside_suite import open_outside_suite, quote
 from ci_perf.launch import Interrupted
 from ci_perf.model.base import Scalar
-from ci_perf.model.suite import Plan, PlannedWorkload
+from ci_perf.model.suite import Plan, PlannedWorkload, find_node
 
 SUITE = "builtin:pytest"
 _NEEDED = ("pytest", "greenlet")
@@ -61,6 +61,7 @@ def plan_tests(
     runs: bool,
     notify: Callable[[str], object],
     interrupted: Interrupted,
+    is_parallel: bool,
 ) -> Collected:
     """Return a workload for each benchmark that `tests` collects in the checkout at `root`.
 
@@ -76,7 +77,8 @@ def plan_tests(
         )
     words = tests.collects if runs else drop_missing_paths(tests.collects, root)
     paths = [_spell_below(root, path) for path in list_paths(words)]
-    collected = collect_tests(root, plan.python_path, words, interrupted=interrupted, runs=runs)
+    how: dict[str, Any] = {"interrupted": interrupted, "runs": runs, "is_parallel": is_parallel}
+    collected = collect_tests(root, plan.python_path, words, **how)
     benchmarks = [test for test in collected if test.outcome not in _LEFT_OUT]
     if not benchmarks:
         raise NothingMeasuredError(
@@ -93,6 +95,24 @@ def plan_tests(
     )
 
 
+def find_failure(
+    workload: PlannedWorkload, root: Path, python_path: Sequence[str], interrupted: Interrupted
+) -> str:
+    """Say why a test fails as it is written, in a process of its own; "" if it does not.
+
+    What its launches call a thousand times may fail for that alone.
+    """
+    node = find_node(workload.launch, workload.parameters)
+    if not node:
+        return ""
+    try:
+        tests = collect_tests(root, python_path, [node], interrupted=interrupted, whole=True)
+    except UsageError as error:
+        return f"{node}: {error}"
+    reasons = [test.reason for test in tests if test.outcome == "failed"]
+    return f"{node}: {reasons[0]}" if reasons else ""
+
+
 def _plan_test(tests: PlannedWorkload, test: CollectedTest, name: str) -> PlannedWorkload:
     fails: dict[str, Scalar] = {"fails": test.reason} if test.outcome == "failed" else {}
     return msgspec.structs.replace(
@@ -101,6 +121,7 @@ def _plan_test(tests: PlannedWorkload, test: CollectedTest, name: str) -> Planne
         file=str(_WORKLOAD),
         description="a test of pytest",
         parameters={"node": test.node, **fails},
+        has_threads=test.has_threads,
     )
 
 

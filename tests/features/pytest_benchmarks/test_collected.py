@@ -4,6 +4,9 @@ import pytest
 
 from ci_perf.errors import UsageError
 from ci_perf.features.pytest_benchmarks.collected import collect_tests, name_tests
+from ci_perf.features.pytest_benchmarks.suite import find_failure
+from ci_perf.launch import never
+from tests.plans import a_planned
 
 TESTS = """
 import pytest
@@ -124,6 +127,32 @@ def test_a_test_is_run_up_to_its_benchmark_where_that_tells_its_outcome(root):
         "test_marked": "passed",
     }
     assert (root / "ran").read_text() == "f"
+
+
+@pytest.mark.parametrize("starts", [True, False])
+def test_a_thread_that_an_import_starts_is_told(root, starts):
+    thread = "threading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n" * starts
+    test = "def test_a(benchmark):\n    benchmark(abs, 1)\n"
+    (root / "benchmarks/test_all.py").write_text(f"import threading, time\n{thread}{test}")
+
+    for runs in (True, False):
+        (found,) = collect_tests(root, [], ["benchmarks"], runs=runs)
+        assert found.has_threads is starts
+
+
+def test_why_a_test_fails_as_it_is_written_is_asked_for_it_alone(root):
+    (root / "benchmarks/test_all.py").write_text(STOPPED)
+
+    def found(name):
+        node = {"node": f"benchmarks/test_all.py::{name}"}
+        return find_failure(a_planned("x", launch="fork", parameters=node), root, [], never)
+
+    assert found("test_that_fails_later") == (
+        "benchmarks/test_all.py::test_that_fails_later: assert False"
+    )
+    assert found("test_in_a_fixture") == ""
+    assert (root / "ran").read_text() == "ccca"
+    assert find_failure(a_planned("matmul"), root, [], never) == ""
 
 
 @pytest.mark.parametrize("call", ["pytest.skip('late')", "pytest.xfail('late')"])

@@ -38,14 +38,12 @@ def written(root, files):
     return suite.plan(root / "workloads", "smoke", root=root)
 
 
-def collected(tmp_path, base, head):
-    """Collect the tests of both sides; return that of the base, and what was said."""
-    said = []
+def collected(tmp_path, base, head, *, at_once=True):
+    """Collect the tests of both sides; return that of the base."""
     plans = [
         written(tmp_path / side, {**SAME, **files})
         for side, files in (("base", base), ("head", head))
     ]
-    after = collecting.collect_plan(plans[1], tmp_path / "head", runs=True, notify=said.append)
     checkout = Checkout(
         root=tmp_path / "base",
         top=tmp_path / "base",
@@ -55,7 +53,12 @@ def collected(tmp_path, base, head):
         notes=(),
         plan=plans[0],
     )
-    return collecting.collect_base(checkout, after, said.append)
+    said = []
+    _, both = collecting.collect_sides(
+        plans[1], checkout, at_once=at_once, notify=said.append, interrupted=lambda: False
+    )
+    assert len(said) == len({*said})
+    return both
 
 
 def in_place_of(old, new):
@@ -153,3 +156,48 @@ def test_a_base_in_which_pytest_fails_loses_nothing_and_says_so(tmp_path):
 
     assert found.unmeasured == {}
     assert found.notes[0].startswith("the base has no tests: pytest: expected tests in bench")
+
+
+# A side waits for the other one.
+MEETS = """
+import os, pathlib, time
+met = pathlib.Path({folder!r})
+(met / str(os.getpid())).touch()
+end = time.monotonic() + 20
+while len([*met.iterdir()]) < 2:
+    assert time.monotonic() < end
+    time.sleep(0.01)
+"""
+# A side lets no other one be there.
+EXCLUDES = """
+import pathlib, time
+met = pathlib.Path({folder!r}) / "one"
+met.touch(exist_ok=False)
+
+def pytest_sessionfinish():
+    time.sleep(0.2)
+    met.unlink()
+"""
+
+
+@pytest.mark.parametrize("text", [MEETS, EXCLUDES])
+def test_both_sides_are_collected_at_once_and_alone_where_one_is_in_the_way(tmp_path, text):
+    folder = tmp_path / "met"
+    folder.mkdir()
+    files = {CONFTEST: text.format(folder=str(folder))}
+
+    found = collected(tmp_path, files, files)
+
+    assert (found.notes, found.unmeasured) == ((), {})
+    assert len(found.plan.workloads) == 4
+
+
+def test_without_room_the_sides_are_collected_one_after_the_other(tmp_path):
+    starts = tmp_path / "starts"
+    note = f"open({str(starts)!r}, 'a').write('>')\n"
+    ends = f"def pytest_unconfigure():\n    open({str(starts)!r}, 'a').write('<')\n"
+
+    found = collected(tmp_path, {CONFTEST: note + ends}, {CONFTEST: note + ends}, at_once=False)
+
+    assert starts.read_text() == "><><"
+    assert found.notes == ()
