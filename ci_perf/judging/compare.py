@@ -131,7 +131,7 @@ def find_open_metrics(
 
 
 def count_suspects(base: Summary, head: Summary, *, limits: Limits, tiers: Tiers) -> int:
-    """Count what shares the chance of a false alarm: as `undecided` does, and nothing else."""
+    """Count what shares the chance of a false alarm: as `find_undecided` does, and nothing else."""
     return changes.count_suspects(_ask(base, head, limits, tiers).candidates)
 
 

@@ -369,7 +369,7 @@ class Confirmation:
 
     def _around(self, below: float, above: float, spread: float) -> tuple[float, float]:
         """Return the interval of the mean difference that reaches so many `spread` to each side."""
-        if math.isinf(spread) or math.isinf(below) or math.isinf(above):
+        if math.isinf(spread) or math.isinf(below):
             return -math.inf, math.inf
         estimate, rounding = self._estimate(), self.rounding()
         return estimate - below * spread - rounding, estimate + above * spread + rounding

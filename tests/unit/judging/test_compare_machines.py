@@ -51,6 +51,11 @@ def with_parameters(**parameters):
             with_parameters(batch=128),
             "other parameters: batch: 64 → 128",
         ),
+        (
+            with_parameters(batch=64),
+            with_parameters(batch=64, amp=True),
+            "other parameters: amp: none → True",
+        ),
         # Values that differ only by their type are told apart.
         (
             with_parameters(batch=1, dtype="None"),
@@ -63,7 +68,7 @@ def with_parameters(**parameters):
             "a step is not the same on both sides: statistic: median → min",
         ),
     ],
-    ids=["machine", "memory of the GPU", "parameters", "types", "statistic"],
+    ids=["machine", "memory of the GPU", "parameters", "new parameter", "types", "statistic"],
 )
 def test_what_is_incomparable_says_why(base, head, note):
     comparison = judged(base, head)

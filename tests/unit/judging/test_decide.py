@@ -128,6 +128,7 @@ def test_pairs_that_decide_nothing_say_what_would():
     assert few.remedy.pairs in LOOKS[1:]
     assert (row.pairs, row.remedy.pairs) == (LOOKS[-1], None)
     assert row.remedy.quiet_spread < row.remedy.spread
+    assert row.remedy.spread < 1
     assert row.remedy.limit > row.limit
 
     for factor, verdict in ((0.9, Verdict.INCONCLUSIVE), (1.001, Verdict.UNCHANGED)):

@@ -49,6 +49,12 @@ def test_a_run_alone_looks_as_the_policy_says():
     assert looks.last == MOST_PAIRS
 
 
+def test_a_later_look_at_more_pairs_may_spend_more():
+    weights = list(earlier_checks.looks(CALM, runs=3, before=MOST_PAIRS - 1).alarm.values())
+
+    assert weights == sorted(set(weights))
+
+
 @pytest.mark.parametrize("runs", [2, 3, 5])
 def test_wherever_the_runs_before_stopped_a_run_never_spends_more_than_its_share(runs):
     everywhere: dict[int, float] = {}

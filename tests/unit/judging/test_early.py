@@ -94,6 +94,12 @@ def test_the_interval_is_that_of_the_pairs_and_of_the_gap_between_launches():
     assert early.find_interval([0.0, 0.0, 0.0], [0.8, 0.9, 1.0]) == pytest.approx((0.6, 1.2))
 
 
+def test_a_gap_is_how_far_two_launches_lie_apart_whatever_they_took():
+    early = find_early(TIME, sessions=[[-7.0, -6.5], [-3.0]], head=(), has_more_counts=False)
+
+    assert early.gap == pytest.approx(0.5)
+
+
 def test_a_report_says_it_in_red_and_asks_for_no_more_pairs():
     run = a_slower_head(1.3, operators=(560, 762))
 

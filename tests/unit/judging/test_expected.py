@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import get_args
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -116,6 +117,14 @@ def test_a_metric_that_has_a_baseline_is_missing_once():
     base = a_change_of(a_measured("w", *STEADY, metrics=TTFT))
 
     assert said(in_pairs(*[TTFT] * 4, head={}), base=base) == ({"time.ttft": "missing"}, NO_ANSWER)
+
+
+def test_a_metric_that_another_workload_still_has_is_missing_all_the_same():
+    other = a_measured("known", *STEADY, metrics=TTFT)
+    run = in_pairs(*[TTFT] * 4, head={})
+    head = msgspec.structs.replace(run, measured=(other, *run.measured[1:]))
+
+    assert said(head, base=a_run(other)) == ({"": "new", "time.ttft": "missing"}, NO_ANSWER)
 
 
 @pytest.mark.parametrize(("trouble", "code"), [("", "too_few_pairs"), ("boom", "new")])

@@ -71,6 +71,12 @@ def test_a_block_without_a_partner_is_left_out_of_the_ratio():
     assert head_s / base_s == pytest.approx(1.1)
 
 
+def test_without_a_gpu_there_is_no_power():
+    (found,) = of_workload(a_measured("a", 1e-3, evidence=an_evidence()))
+
+    assert "power_w" not in found
+
+
 def test_of_blocks_that_were_mostly_disturbed_nearly_the_middle_one_speaks():
     """Four of ten heads lost time to something else; of a fifth left out, two would be counted."""
     base_s, head_s = of_pair([1.0] * 10, [1.1] * 6 + [1.5, 1.6, 1.7, 1.8])

@@ -10,6 +10,7 @@ from ci_perf.judging.candidates import Candidate, Fact, Judgement
 from ci_perf.model.comparison import Code, Interval, Verdict
 from ci_perf.model.metrics import STEP_CPU, STEP_TIME
 from ci_perf.model.suite import Limit
+from ci_perf.model.summary import PairedNumbers
 from tests.comparisons import a_change
 from tests.runs import VALID
 
@@ -118,6 +119,33 @@ def test_what_is_far_slower_after_fewer_pairs_than_an_alarm_needs_had_too_few(pa
     row = a_change(verdict=Verdict.LIKELY_SLOWER, code=Code.SPREAD, ratio=1.3, pairs=pairs)
 
     assert [each.code for each in rules.judge_workloads([row], VALID)] == [code]
+
+
+@pytest.mark.parametrize(
+    ("verdict", "code"),
+    [(Verdict.INCONCLUSIVE, Code.BASE_FAILED), (Verdict.REGRESSED, Code.BEYOND_LIMIT)],
+)
+def test_a_base_that_fails_at_last_takes_back_nothing_that_is_proven(verdict, code):
+    candidate = Candidate(
+        workload="mlp",
+        metric=STEP_TIME,
+        limit=Limit(relative=0.02),
+        history=None,
+        head=(),
+        paired=PairedNumbers(pairs=(), failure="boom"),
+    )
+    (judged,) = rules.judge(
+        [
+            Judgement(
+                candidate=candidate,
+                change=a_change(verdict=verdict, ratio=1.1, pairs=6),
+                is_open=False,
+                expected_pairs=0.0,
+            )
+        ]
+    )
+
+    assert judged.row.code is code
 
 
 @pytest.mark.parametrize(("high", "gates"), [(1.01, False), (1.03, True), (None, True)])

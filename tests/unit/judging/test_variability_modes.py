@@ -37,8 +37,9 @@ def test_identical_launches_have_one():
     assert two_modes(*[0.3] * 10) is None
 
 
-def test_a_gap_that_nobody_would_mind_is_none():
-    assert two_modes(0.0, 0.0, 0.0, 0.005, 0.005, 0.005) is None
+@pytest.mark.parametrize("gap", [0.005, FLOOR])
+def test_a_gap_that_nobody_would_mind_is_none(gap):
+    assert two_modes(0.0, 0.0, 0.0, gap, gap, gap) is None
 
 
 def test_a_gap_that_the_spread_explains_is_none():
@@ -112,8 +113,11 @@ def test_outliers_of_a_few_sessions_are_no_second_mode():
     assert not variability.have_two_modes([steady] * 3 + [[*steady, 0.5]] * 2, smallest_gap=FLOOR)
 
 
-def test_two_short_sessions_are_too_few():
-    assert not variability.have_two_modes([[0.0, 0.0, 0.03, 0.03]] * 3, smallest_gap=FLOOR)
+@pytest.mark.parametrize(("session", "are_seen"), [((0, 0, 1, 1), False), ((0, 0, 1, 1, 1), True)])
+def test_two_modes_are_seen_in_fifteen_launches_and_no_fewer(session, are_seen):
+    sessions = [[0.03 * mode for mode in session]] * 3
+
+    assert variability.have_two_modes(sessions, smallest_gap=FLOOR) is are_seen
 
 
 @given(values, st.randoms(use_true_random=False))

@@ -1,5 +1,7 @@
+import itertools
 import math
 import random
+import statistics
 
 import pytest
 from scipy import stats
@@ -24,6 +26,18 @@ def test_of_normal_launches_it_is_their_variance_whatever_sessions_differ_by():
     )
 
     assert math.sqrt(variance) == pytest.approx(0.02, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    "launches", [(0.0, 0.3), (0.0, 0.1, 0.25, 0.45, 0.7, 1.0, 1.35, 1.75, 2.2, 2.7)]
+)
+def test_up_to_ten_launches_of_a_session_are_all_compared_with_each_other(launches):
+    differences = [abs(a - b) for a, b in itertools.combinations(launches, 2)] * 2
+    quartile = statistics.quantiles(differences, n=4, method="inclusive")[-1]
+
+    variance = variability.usual_variance([launches, launches])
+
+    assert math.sqrt(variance) == pytest.approx(quartile / variability._QUARTILE_OF_DIFFERENCE)
 
 
 def test_a_launch_that_hangs_now_and_then_does_not_count():
