@@ -49,6 +49,11 @@ def test_a_run_alone_looks_as_the_policy_says():
     assert looks.last == MOST_PAIRS
 
 
+@pytest.mark.parametrize(("pairs", "look"), [(0, 1), (1, 1), (4, 4), (5, 4), (6, 6), (99, 18)])
+def test_pairs_between_two_looks_have_the_share_of_the_last_one(pairs, look):
+    assert earlier_checks.looks(CALM).calm_share(pairs) == pytest.approx(CALM[look])
+
+
 def test_a_later_look_at_more_pairs_may_spend_more():
     weights = list(earlier_checks.looks(CALM, runs=3, before=MOST_PAIRS - 1).alarm.values())
 

@@ -1,3 +1,5 @@
+import math
+
 import msgspec
 import pytest
 
@@ -21,6 +23,9 @@ def of_workload(*measured, hard=GPU):
     """The numbers of the first workload's processes, in a run of all of them."""
     run = a_run(*measured, environment=an_environment(hard=hard))
     return launch_numbers.list_workload_numbers(measured[0], run)
+
+
+ONE, TWO = "finetune.world_size=1", "finetune.world_size=2"
 
 
 def at_world_size(size, *step_s, items_per_step):
@@ -69,6 +74,18 @@ def test_a_block_without_a_partner_is_left_out_of_the_ratio():
     base_s, head_s = of_pair([1.0, 1.0, 1.0], [1.1, 1.1, 1.1, 9.0])
 
     assert head_s / base_s == pytest.approx(1.1)
+
+
+def test_few_blocks_are_trimmed_by_as_much_as_leaves_them_an_error():
+    base_s, head_s = of_pair([1.0] * 5, [0.5, 1.0, 1.1, 1.3, 9.0])
+
+    assert head_s / base_s == pytest.approx((1.0 * 1.1 * 1.3) ** (1 / 3))
+
+
+def test_the_difference_of_two_launches_is_that_of_their_step_times():
+    pair = Pair(first="base", base=a_process(step_s=0.2), head=a_process(step_s=0.3))
+
+    assert launch_numbers.step_difference(pair) == pytest.approx(math.log(1.5))
 
 
 def test_without_a_gpu_there_is_no_power():
@@ -280,6 +297,23 @@ def test_without_the_same_workload_on_one_there_is_no_efficiency(other):
     (found,) = of_workload(at_world_size(2, 1.0, items_per_step=16), other)
 
     assert "scaling_efficiency" not in found
+
+
+@pytest.mark.parametrize(
+    ("sessions", "has_efficiency"),
+    [((["w"], [ONE, TWO]), True), ((["w", ONE], [TWO]), False)],
+)
+def test_of_a_merged_run_only_the_same_session_says_what_a_single_process_takes(
+    sessions, has_efficiency
+):
+    one, two = (at_world_size(size, 1.0, items_per_step=8 * size) for size in (1, 2))
+    every = (one, two, a_measured("w", 1.0))
+    (alone,) = a_run(*every).sessions
+    merged = tuple(msgspec.structs.replace(alone, workloads=tuple(names)) for names in sessions)
+
+    (numbers,) = launch_numbers.list_workload_numbers(two, a_run(*every, merged_from=merged))
+
+    assert ("scaling_efficiency" in numbers) is has_efficiency
 
 
 def test_a_turn_that_the_single_process_has_not_run_has_no_efficiency():
