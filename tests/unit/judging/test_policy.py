@@ -10,6 +10,7 @@ from ci_perf.judging.policy import (
     CALM_LOOKS,
     CALM_WEIGHTS,
     CALM_WEIGHTS_WITHOUT_HISTORY,
+    LIMITS_OF_TESTS,
     LOOKS,
     MOST_PAIRS,
     WEIGHT_OF_EARLY,
@@ -21,7 +22,7 @@ from ci_perf.judging.policy import (
     policy_of,
 )
 from ci_perf.model.suite import Limit
-from tests.runs import CPU, GPU
+from tests.runs import CPU, GPU, MIB
 
 
 @pytest.mark.parametrize(
@@ -60,11 +61,20 @@ from tests.runs import CPU, GPU
         ("DAY_PRIOR_DF", 3.0),
         ("CONTRADICTING", 4.0),
         ("PREDICTING_SESSIONS", 3),
+        ("SMALLEST_VARIANCE", 1e-12),
+        ("FLOAT_ERROR", 1e-12),
+        (
+            "CALM_WEIGHTS_WITHOUT_HISTORY",
+            dict(
+                zip((2, 3, 4, 6, 9, 13, 18), (0.05, 0.1, 0.25, 0.2, 0.15, 0.1, 0.15), strict=True)
+            ),
+        ),
+        ("WEIGHTS", (2 / 15, 3 / 15, 4 / 15, 5 / 15 - 1 / 50)),
     ],
 )
 def test_docs_accuracy_was_measured_with_these_numbers(name, value):
     """Who changes one measures it anew, by benchmarks.verdicts."""
-    assert getattr(policy, name) == pytest.approx(value)
+    assert getattr(policy, name) == pytest.approx(value, rel=1e-9, abs=0)
 
 
 def test_a_change_of_the_limit_itself_is_not_below_it_whatever_floats_add():
@@ -97,6 +107,39 @@ def test_another_limit_leaves_the_assumed_spread_of_sessions_alone():
 
     assert math.expm1(found.limit) == pytest.approx(0.05)
     assert found.session_spread == policy_of(PolicyKind.TIME).session_spread
+
+
+def test_where_a_suite_says_nothing_these_are_the_limits():
+    """A share, a size, and whether it gates."""
+    exact, told = Limit(), Limit(gate=False)
+
+    assert default_limits() == {
+        "step_time_s": Limit(relative=0.02),
+        "step_cpu_s": Limit(relative=0.02, gate=False),
+        "step_p95_s": Limit(relative=0.06, gate=False),
+        "scaling_efficiency": Limit(relative=0.02, gate=False),
+        "first_step_s": Limit(relative=0.1, absolute=4.0, gate=False),
+        "compile_cold_s": Limit(relative=0.25, absolute=2.0, gate=False),
+        "compile_warm_s": Limit(relative=0.25, absolute=2.0, gate=False),
+        "energy_j": Limit(relative=0.1, gate=False),
+        "data_wait": Limit(absolute=0.05, gate=False),
+        "h2d": Limit(absolute=0.05, gate=False),
+        "host_rss_peak_bytes": Limit(relative=0.02, absolute=16 * MIB),
+        "peak_allocated_bytes": Limit(relative=0.01, absolute=2 * MIB),
+        "peak_reserved_bytes": Limit(relative=0.05, absolute=2 * MIB, gate=False),
+        **dict.fromkeys(("graphs", "operators", "flops", "kernels"), told),
+        **dict.fromkeys(("graph_breaks", "recompiles", "host_waits"), exact),
+        **dict.fromkeys(("graph_replays", "spills", "count", "score"), exact),
+        "time": Limit(relative=0.02),
+        "tail": Limit(relative=0.06, gate=False),
+        "rate": Limit(relative=0.02),
+        "bytes": Limit(relative=0.02),
+        "fingerprint": Limit(relative=0.001, gate=False),
+        "canary": Limit(relative=0.03),
+    }
+    assert default_limits(CPU)["canary"] == Limit(relative=0.3)
+    (of_tests,) = LIMITS_OF_TESTS.values()
+    assert of_tests == Limit(relative=0.02, absolute=16 * MIB, gate=False)
 
 
 @pytest.mark.parametrize("name", ["step_time_s", "step_cpu_s"])
