@@ -341,8 +341,9 @@ class Interleaving:
         return Kernels.UNKNOWN if may_tell and has_time else Kernels.SAME
 
     def _warm_up(self, base: _Base) -> None:
-        """Launch the base once, uncounted: the head's caches are filled by now, too."""
-        outcome = self._lab.outcome(self._task(base, "base", index=0))
+        """Launch the base once, uncounted and shortly: the head's caches are filled by now, too."""
+        task = _time_by_spread(self._task(base, "base", index=0), _MOST_SPREAD)
+        outcome = self._lab.outcome(task)
         checked = self._checked(base.workload.id, outcome)
         if isinstance(checked, TaskFailure):
             base.failure = checked

@@ -115,16 +115,14 @@ def next_workload(waiting: Mapping[str, Waiting], *, is_proven: bool = False) ->
 def list_telling_cases(
     workloads: Sequence[PlannedWorkload], likely: Collection[str] = ()
 ) -> list[str]:
-    """Name the middle case of each family of several; those that are `likely` to move come first.
+    """Name the last case of each family of several; those that are `likely` to move come first.
 
-    Sizes grow: small ones time overhead, and the largest take longest.
+    Sizes grow: small ones time overhead, and one that just fits a cache has two times.
     """
     cases: dict[tuple[str, str], list[str]] = {}
     for workload in workloads:
         cases.setdefault(find_family(workload.id, workload.parameters), []).append(workload.id)
-    telling = [
-        names[len(names) // 2] for (family, _), names in cases.items() if family and len(names) > 1
-    ]
+    telling = [names[-1] for (family, _), names in cases.items() if family and len(names) > 1]
     return sorted(telling, key=lambda name: name not in likely)
 
 

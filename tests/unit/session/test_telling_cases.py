@@ -1,4 +1,4 @@
-"""Without a history, the middle case of each family meets the base before all other heads."""
+"""Without a history, the last case of each family meets the base before all other heads."""
 
 import pytest
 
@@ -75,18 +75,18 @@ def test_a_loss_of_a_family_is_proven_before_its_other_cases_are_launched(check,
 
     run, comparison = check(machine, *NAMES, fail_fast=True)
 
-    assert machine.heads() == [CALM[1], SLOW[1]]
+    assert machine.heads() == [CALM[-1], SLOW[-1]]
     assert run.interleaved.stopped == "proven"
     # Where caches are filled first, that launch says already that nothing is obvious.
-    assert pairs_of(run) == {SLOW[1]: EARLY_PAIRS} | ({CALM[1]: 1} if cache == "empty" else {})
-    assert worst_rows(comparison)[SLOW[1]].verdict is Verdict.REGRESSED
+    assert pairs_of(run) == {SLOW[-1]: EARLY_PAIRS} | ({CALM[-1]: 1} if cache == "empty" else {})
+    assert worst_rows(comparison)[SLOW[-1]].verdict is Verdict.REGRESSED
     assert comparison.exit_code == ExitCode.REGRESSED
 
 
 def test_what_fail_fast_did_not_launch_is_not_decided_and_did_not_fail(check):
     run, comparison = check(Machine(SLOWER), *NAMES, fail_fast=True)
 
-    left = [*CALM[::2], *SLOW[::2], "alone"]
+    left = [*CALM[:-1], *SLOW[:-1], "alone"]
     rows = worst_rows(comparison)
     assert [*run.interleaved.unlaunched] == left
     assert run.failed == ()
@@ -120,7 +120,7 @@ def test_without_fail_fast_all_heads_follow_and_all_is_decided_as_in_the_other_o
     run, comparison = check(machine, *NAMES)
     before, expected = check(other, *NAMES, blind=False)
 
-    assert machine.heads() == [CALM[1], SLOW[1], *CALM[::2], *SLOW[::2], "alone"]
+    assert machine.heads() == [CALM[-1], SLOW[-1], *CALM[:-1], *SLOW[:-1], "alone"]
     assert other.heads() == [*NAMES]
     assert {name: row.verdict for name, row in worst_rows(comparison).items()} == {
         name: row.verdict for name, row in worst_rows(expected).items()
@@ -130,7 +130,7 @@ def test_without_fail_fast_all_heads_follow_and_all_is_decided_as_in_the_other_o
     assert run.interleaved.unlaunched == ()
 
 
-def test_a_family_whose_middle_case_is_unchanged_is_found_later(check):
+def test_a_family_whose_last_case_is_unchanged_is_found_later(check):
     _, comparison = check(Machine({("head", CALM[0]): 5e-3}), *NAMES, fail_fast=True)
 
     assert worst_rows(comparison)[CALM[0]].verdict is Verdict.REGRESSED
@@ -138,12 +138,12 @@ def test_a_family_whose_middle_case_is_unchanged_is_found_later(check):
 
 @pytest.mark.parametrize("side", ["base", "head"])
 def test_a_telling_case_that_fails_on_a_side_keeps_no_other_from_its_pairs(check, side):
-    run, comparison = check(Machine(SLOWER | {(side, CALM[1]): None}), *NAMES)
+    run, comparison = check(Machine(SLOWER | {(side, CALM[-1]): None}), *NAMES)
 
     rows = worst_rows(comparison)
     assert {*rows} == {*NAMES}
     assert {name for name in NAMES if rows[name].verdict is Verdict.REGRESSED} == {*SLOW}
-    assert [each.workload for each in run.failed] == ([CALM[1]] if side == "head" else [])
+    assert [each.workload for each in run.failed] == ([CALM[-1]] if side == "head" else [])
 
 
 def test_a_budget_that_ends_in_the_first_family_leaves_each_head_launched(check):
@@ -153,7 +153,7 @@ def test_a_budget_that_ends_in_the_first_family_leaves_each_head_launched(check)
 
     assert {*machine.heads()} == {*NAMES}
     assert run.interleaved.stopped == "budget"
-    assert pairs_of(run) == {CALM[1]: 1}
+    assert pairs_of(run) == {CALM[-1]: 1}
     assert {*worst_rows(comparison)} == {*NAMES}
 
 
@@ -166,9 +166,9 @@ def test_without_a_budget_no_base_is_launched(check):
 
 
 def test_an_interrupt_in_a_first_pair_says_of_all_others_that_they_were_not_measured(check):
-    run, _ = check(Machine(SLOWER | {("base", CALM[1]): KeyboardInterrupt()}), *NAMES)
+    run, _ = check(Machine(SLOWER | {("base", CALM[-1]): KeyboardInterrupt()}), *NAMES)
 
     assert run.interleaved.stopped == "interrupted"
-    assert {each.workload for each in run.failed} == {*NAMES} - {CALM[1]}
+    assert {each.workload for each in run.failed} == {*NAMES} - {CALM[-1]}
     assert [reason.doubt for reason in run.validity.reasons] == [Doubt.INTERRUPTED]
     assert run.interleaved.unlaunched == ()
