@@ -191,7 +191,7 @@ def check_clock(pairs: Sequence[Pair], claim: Claim, gain: float) -> Check:
     sides = [[_find_missing(each) for each in _sides(pairs, side)] for side in ("base", "head")]
     if not all(sides) or any(each is None for side in sides for each in side):
         return check("clock", "the monitor saw no timed region", holds=False)
-    base, head = (statistics.median(filter(None, side)) for side in sides)
+    base, head = (statistics.median(each or 0.0 for each in side) for side in sides)
     said = f"not in timed blocks: {units.share(base)} → {units.share(head)} of the time"
     return check("clock", said, holds=abs(head - base) <= _OF_CLAIM * gain)
 
