@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from ci_perf.errors import ExitCode
+from ci_perf.version import __version__
 from tests import repositories
 from tests.projects import NAP, NAP_SETTINGS, Project
 
@@ -172,7 +173,7 @@ def test_what_is_no_fitting_python_is_refused(project, tmp_path):
         (tmp_path, "Permission denied"),
         (Path("/bin/echo"), "says nothing as Python does"),
         (ancient, "expected Python 3.11 or newer, found 3.10.4"),
-        (old / "bin/python", "expected ci_perf 0.1.0 as here, found 0.0.9"),
+        (old / "bin/python", f"expected ci_perf {__version__} as here, found 0.0.9"),
         (bare, "expected torch, which workloads import, found none"),
     ]
     for path, said in refusals:
