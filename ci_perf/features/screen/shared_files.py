@@ -1,9 +1,11 @@
 """What of a repository any workload may depend on, although no record names it."""
 
+import itertools
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 
 from ci_perf.errors import CiPerfError
@@ -16,18 +18,26 @@ from ci_perf.worktree.merge_base import Start
 # Of a large tree on a slow disk.
 _ANSWER_S = 300.0
 _SUBMODULE = "160000"
-# What a step of a workflow runs: the files that they name count as named by the workflow.
+# Workflows of other services, and what a step may run or build by without its name: what they name
+# counts as named by a workflow.
 _SCRIPTS = (
-    *("*.bash", "*.fish", "*.ksh", "*.mk", "*.ps1", "*.sh", "*.zsh", "action.y*ml", "gnumakefile"),
-    *("justfile", "makefile", "noxfile.py", "taskfile*", "tasks.py", "tox.ini", "tox.toml"),
+    *(".*.y*ml", ".*/**/*.y*ml", "*.*sh", "*.bzl", "*.cmake", "*.mk", "*.ps1", "*pipelines.y*ml"),
+    *("action.y*ml", "build.bazel", "build.rs", "cmakelists.txt", "gnumakefile", "justfile"),
+    *("makefile", "meson.build", "noxfile.py", "taskfile*", "tasks.py", "tox.ini", "tox.toml"),
 )
 # What is run although nobody names it.
 _UNNAMED = (
     *("__*__.py", "build.py", "noxfile.py", "sitecustomize.py", "tasks.py", "usercustomize.py"),
 )
-# What may import a module: Python, and a script without an ending.
-_RUN_BY_NAME = ("", ".py")
+# No script is as large.
+_MOST_BYTES = 10**7
 _WORD = re.compile(r"\w+")
+# What an expression, a shell, Python or a glob fills in, and what it is written in.
+_FILLED = re.compile(
+    r"\$?\{{1,2}[^{}\n]{,99}\}{1,2}|\$\([^()\n]{,99}\)|\$[\w@]+|\[[^][\n]{,99}\]|%s|[*?]+"
+)
+_QUOTE = re.compile(r"((?<![\w$/])f)?[\"']")
+_PATTERN = re.compile(r"[\w./*-]+")
 # What no program builds or runs.
 _DOCUMENTS = ("*.md", "*.rst", "LICENSE")
 
@@ -63,12 +73,12 @@ def find_difference(start: Start, plan: Plan, workflows: WorkflowText) -> str:
 
 def _find_differences(start: Start, plan: Plan, workflows: WorkflowText) -> Iterator[str]:
     changed = _list_changed(start)
-    words = _find_words(start, workflows)
+    names = _find_names(start, workflows)
     yield from (f"the submodule {path} differs" for path in changed if _SUBMODULE in changed[path])
     for file in sources.list_dependencies(start):
         yield f"{file} differs, which may change what is installed"
     for path in map(PurePosixPath, changed):
-        if any(matches_pattern(path.name, document) for document in _DOCUMENTS):
+        if _is_document(path):
             continue
         if plan.setup.command:
             yield f"{path} differs, and `setup` may read it"
@@ -76,26 +86,56 @@ def _find_differences(start: Start, plan: Plan, workflows: WorkflowText) -> Iter
             yield f"{path} differs, which is neither a document nor Python code"
         elif any(matches_pattern(path.name, name) for name in _UNNAMED):
             yield f"{path} differs, which may run although nobody names it"
-        elif words.issuperset(_split_name(path)):
+        elif path in names:
             yield f"{path} differs, and a workflow, or what it runs, names it"
 
 
-def _find_words(start: Start, workflows: WorkflowText) -> set[str]:
-    """Return the words of the workflows, of each script that one of these words names, and so on.
+@dataclass(frozen=True, slots=True)
+class _Names:
+    """What texts name: by its words, or by a pattern such as `scripts/*.py`."""
 
-    Without a change of these scripts, those of the base name the same. Raises CiPerfError.
+    words: set[str] = field(default_factory=set)
+    patterns: set[str] = field(default_factory=set)
+
+    def __contains__(self, path: PurePosixPath) -> bool:
+        return self.words.issuperset(_split_name(path)) or any(
+            fnmatchcase(f"/{path}", f"*{pattern}") for pattern in self.patterns
+        )
+
+    def read(self, text: str) -> None:
+        """Add what a text names. A pattern without any letter, as of a linter, names no script."""
+        self.words.update(_WORD.findall(text))
+        parts = _PATTERN.findall(_FILLED.sub("*", _QUOTE.sub("", text)))
+        for before, part in itertools.pairwise(["", *parts]):
+            path = f"{part.replace('.', '/')}.py" if before == "-m" else part.lstrip("./")
+            if "*" in path and path.endswith(".py") and _WORD.search(path[:-3]):
+                self.patterns.add(path)
+
+
+def _find_names(start: Start, workflows: WorkflowText) -> _Names:
+    """Return what the workflows name, each file that they name, and so on.
+
+    Without a change of these files, those of the base name the same. Raises CiPerfError.
     """
-    words = set(_WORD.findall(workflows.text))
+    names = _Names()
+    names.read(workflows.text)
     listed = git.read(start.top, "ls-files", "-z", timeout_s=_ANSWER_S)
     left = {PurePosixPath(os.fsdecode(path)) for path in listed.split(b"\0")[:-1]}
-    left = {path for path in left if path.suffix in _RUN_BY_NAME and (start.top / path).is_file()}
-    while named := {path for path in left if words.issuperset(_split_name(path))}:
+    if absent := [path for path in left if not os.path.lexists(start.top / path)]:
+        raise CiPerfError(f"{absent[0]} is not checked out")
+    left = {path for path in left if not _is_document(path) and (start.top / path).is_file()}
+    left = {path for path in left if (start.top / path).stat().st_size <= _MOST_BYTES}
+    while named := {path for path in left if path in names}:
         left -= named
         for path in named:
             file = start.top / path
             target = file.readlink() if file.is_symlink() else ""
-            words.update(_WORD.findall(f"{target} {file.read_text('utf-8', errors='ignore')}"))
-    return words
+            names.read(f"{target} {file.read_text('utf-8', errors='ignore')}")
+    return names
+
+
+def _is_document(path: PurePosixPath) -> bool:
+    return any(matches_pattern(path.name, document) for document in _DOCUMENTS)
 
 
 def _split_name(path: PurePosixPath) -> list[str]:

@@ -246,32 +246,50 @@ def test_what_a_setup_may_read_is_launched(git):
     assert find("make") == "all.py differs, and `setup` may read it"
 
 
-@pytest.mark.parametrize(
-    ("script", "words"),
-    [
-        ("tools/build_all.py", "and a workflow, or what it runs, names it"),
-        ("tools/fetch.py", "and a workflow, or what it runs, names it"),
-        ("tools/mirrors.py", "and a workflow, or what it runs, names it"),
-        ("tasks.py", "which may run although nobody names it"),
-    ],
-    ids=["behind a link", "in another shell", "in a task", "a task"],
-)
-def test_a_script_that_a_workflow_runs_in_a_roundabout_way_is_launched(tmp_path, script, words):
+ROUNDABOUT = {
+    "behind a link": "tools/build_all.py",
+    "in another shell": "tools/fetch.py",
+    "in another language": "tools/pins.py",
+    "in a task": "tools/mirrors.py",
+    "by a glob": "steps/any.py",
+    "by an expression": "steps/deep/end_of_x86.py",
+    "by a module": "parts/load_cuda.py",
+    "by Python": "kinds/nightly.py",
+    "by a build": "generate.py",
+    "of another service": "unpack.py",
+    "a task": "tasks.py",
+}
+
+
+@pytest.mark.parametrize("script", ROUNDABOUT.values(), ids=ROUNDABOUT)
+def test_a_script_that_a_workflow_runs_in_a_roundabout_way_is_launched(tmp_path, script):
     git = repositories.init(tmp_path / "project")
     (git.root / "prepare.py").symlink_to("tools/build_all.py")
+    lines = [
+        *("python prepare.py", "zsh all.zsh", "invoke load", "node page.js"),
+        'for f in steps/*.py; do python "$f"; done',
+        'python "$GITHUB_WORKSPACE"/steps/${{ inputs.kind }}/end_of_"$ARCH".py',
+        "python -m parts.load_$device",
+    ]
     texts = {
-        ".github/workflows/run.yml": "run: python prepare.py && zsh all.zsh && invoke load\n",
+        **dict.fromkeys(ROUNDABOUT.values(), "1\n"),
+        ".buildkite/pipeline.yml": "steps:\n- command: python unpack.py\n",
+        ".github/workflows/run.yml": "".join(f"- run: {line}\n" for line in lines),
         "all.zsh": "python tools/fetch.py\n",
-        "tasks.py": "from tools import mirrors\n",
+        "csrc/CMakeLists.txt": "execute_process(COMMAND python generate.py)\n",
+        "page.js": "require('child_process').exec('python tools/pins.py')\n",
+        "tasks.py": "from tools import mirrors\nrunpy.run_path(f'kinds/{chosen}.py')\n",
         "workloads/nap.py": WORKLOAD,
     }
-    commit(git, **dict.fromkeys(["tools/build_all.py", "tools/fetch.py"], "1\n"), **texts)
+    commit(git, **texts)
     git.ask("switch", "--quiet", "--create", "branch")
     commit(git, **{script: "2\n"})
 
     said = explain(screen(git.root, variables=TOLD, suite=""))
 
-    assert said == f"{script} differs, {words}"
+    named = "and a workflow, or what it runs, names it"
+    unnamed = "which may run although nobody names it"
+    assert said == f"{script} differs, {unnamed if script == 'tasks.py' else named}"
 
 
 def test_a_record_that_the_head_has_forged_is_launched(git):
@@ -455,6 +473,14 @@ def test_a_dirty_checkout_is_launched_and_a_wrong_word_is_an_error(git):
     assert "uncommitted changes" in explain(screen(git.root))
     with pytest.raises(UsageError, match="expected a branch, tag or commit"):
         screen(git.root, against="nowhere")
+
+
+def test_a_script_that_is_not_checked_out_is_launched(git):
+    commit(git, **{"README.md": "Better.\n"})
+    git.ask("update-index", "--skip-worktree", "prepare.py")
+    (git.root / "prepare.py").unlink()
+
+    assert explain(screen(git.root)) == "prepare.py is not checked out"
 
 
 def test_two_screens_are_two_runs_of_which_each_saved_launches(git):
