@@ -103,6 +103,15 @@ def test_a_name_that_is_an_option_is_refused(recorded):
     assert "expected names, found '--force'" in done.step("measure").log
 
 
+def test_a_verb_that_nobody_knows_is_refused(recorded):
+    job = recorded()
+
+    done = job.run_action(ROOT, verb="wacth")
+
+    assert done.step("measure").code == 2
+    assert "verb: expected run, explain, bisect or watch, found 'wacth'" in done.step("measure").log
+
+
 @pytest.mark.parametrize("code", [0, 1, 3, 130])
 def test_the_exit_code_of_ci_perf_is_that_of_the_step_and_the_report_is_shown(recorded, code):
     job = recorded(ends_with=code)
