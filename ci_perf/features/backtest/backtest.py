@@ -109,7 +109,10 @@ def _digest_rules(options: MeasureOptions, plan: Plan) -> str:
 
 def resume(begun: Backtest, path: Path) -> Backtest:
     """Return the back-test with what a file knows of its merges. Raises InvalidFileError."""
-    known = files.read(path, Backtest)
+    try:
+        known = files.read(path, Backtest)
+    except InvalidFileError as error:
+        raise InvalidFileError(f"{error}; name a new file with -o") from None
     what = {
         "an unchanged file": known.digest == known.sealed().digest,
         f"a back-test of this repository, which began with {begun.repository[:_SHOWN]}": (

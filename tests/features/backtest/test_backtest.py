@@ -176,3 +176,10 @@ def test_an_edited_file_is_refused(go, tmp_path):
 
     with pytest.raises(InvalidFileError, match="expected an unchanged file"):
         go({})
+
+
+def test_the_file_of_another_version_says_what_to_do(go, tmp_path):
+    (tmp_path / "backtest.json").write_text('{"type": "backtest", "schema_version": 1, "x": 1}')
+
+    with pytest.raises(InvalidFileError, match=r"unknown key 'x'.*; name a new file with -o"):
+        go({})
