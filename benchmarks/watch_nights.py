@@ -238,6 +238,7 @@ def _watch(world: Simulated, before: Watched | None, night: int) -> Watched:
         find_accepted=lambda _culprit: None,
         keep=lambda _known: None,
         find_owner=lambda _workload: None,
+        is_removed=lambda _workload: False,
     ).go(suspects, {})
 
 

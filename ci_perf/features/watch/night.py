@@ -106,6 +106,7 @@ class Night:
     find_accepted: Callable[[Culprit | Creep], tuple[str, str | None] | None]
     keep: Callable[[Watched], None]
     find_owner: Callable[[str], str | None]
+    is_removed: Callable[[str], bool]
     culprits: dict[str, Culprit] = field(init=False)
     creeps: dict[Key, Creep] = field(init=False)
     suspicions: dict[Key, Suspicion] = field(init=False)
@@ -169,6 +170,10 @@ class Night:
             known = msgspec.structs.replace(known, state="open", reason=why)
         if known.state != "open":
             return known
+        names = _list_workloads(known)
+        if all(map(self.is_removed, names)):
+            why = f"{', '.join(names)}: no longer in the suite"
+            return msgspec.structs.replace(known, state="accepted", reason=why, checked=self.today)
         if known.base not in self.line.places:
             lost = f"{known.base[:_SHOWN]}, before it, is no longer in the history of the branch"
             why = f"{lost}: was that rewritten?"
@@ -177,7 +182,7 @@ class Night:
             accepted = self.find_accepted(known)
         except CiPerfError as error:
             # A file of a version that nobody reads any more ends no night.
-            self.no_answer |= dict.fromkeys(_list_workloads(known), str(error))
+            self.no_answer |= dict.fromkeys(names, str(error))
             return known
         if accepted is not None and (accepted[1] or self.today) >= self.today:
             reason, until = accepted
@@ -196,9 +201,9 @@ class Night:
         while waiting:
             known = waiting[0]  # a search may have added to it
             known = self.culprits.get(known.commit, known) if isinstance(known, Culprit) else known
-            workloads = _list_workloads(known)
+            workloads = [each for each in _list_workloads(known) if not self.is_removed(each)]
             answer = self.launcher.measure_pairs(self.line.head, known.base, workloads, keeps=keeps)
-            said = {answer.says(*key) for key in known.keys}
+            said = {answer.says(*key) for key in known.keys if key[0] in workloads}
             if "worse" not in said and said != {"alike"}:
                 if answer.is_late and keeps:  # the search may leave it more
                     return
@@ -249,7 +254,8 @@ class Night:
         losses = []
         for key, each in list(self.suspicions.items()):
             places = self.line.places
-            if each.left and all(map(places.get, each.left)):  # the first commit has no parent
+            left = () if self.is_removed(key[0]) else each.left
+            if left and all(map(places.get, left)):  # the first commit has no parent
                 good = self.line.parent(each.left[0])
                 since = each.good if each.good in places else good
                 losses.append(Loss(key=key, good=good, bad=each.left[-1], since=since))

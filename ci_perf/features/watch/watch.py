@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -27,6 +27,7 @@ from ci_perf.model.baseline import Baseline, RecordedSession
 from ci_perf.model.comparison import Comparison, Uncompared, Verdict
 from ci_perf.model.environment import Machine, is_same
 from ci_perf.model.run import Run, Tool
+from ci_perf.model.suite import Plan
 from ci_perf.model.watch import Creep, Culprit, Watched
 from ci_perf.report import units
 from ci_perf.session import Listener
@@ -58,7 +59,10 @@ def watch(
     machine = run.environment.hard
     check_machine(output, before, machine)
     comparison = compare.with_baselines(run, options, label="HEAD", fail_on=None, notify=notify)
-    suspects = list_suspects(run, comparison, options, line)
+    # Commits are launched without the tests that they may collect.
+    plan = measure.plan(options, has_tests=True)
+    names = {each.id for each in plan.workloads}
+    suspects = list_suspects(run, comparison, options, line, plan)
     known = begin(before, line, options.suite, machine, git_log.utc(start))
     with signals.note_signals() as ending:
         sessions = WatchSessions(options, ending, notify, listener)
@@ -72,9 +76,10 @@ def watch(
             line=line,
             launcher=_Launcher(sessions, options, asked, end, notify, listener),
             today=known.started[:10],
-            find_accepted=_find_accepted(options, machine, line),
+            find_accepted=_find_accepted(options, machine, line, names),
             keep=keep,
             find_owner=_find_owner(options),
+            is_removed=lambda name: name not in names,
         )
         night.go(suspects, list_unanswered(comparison))
     return files.read(output, Watched)
@@ -154,7 +159,7 @@ def begin(
 
 
 def list_suspects(
-    run: Run, comparison: Comparison, options: MeasureOptions, line: BranchLine
+    run: Run, comparison: Comparison, options: MeasureOptions, line: BranchLine, plan: Plan
 ) -> list[Suspect]:
     """Return what the history of this machine suspects."""
     machine = run.environment.hard
@@ -170,9 +175,7 @@ def list_suspects(
         path = layout.path(options.baselines, machine, options.suite, baseline.workload)
         return find_first_with(session.run, path)
 
-    plan = measure.plan(options, has_tests=True)
     history = layout.read_all(options.baselines, machine, options.suite)
-    # Commits are launched without the tests that they may collect.
     names = {each.id for each in plan.workloads}
     return list(
         find_suspects(
@@ -197,9 +200,9 @@ def list_unanswered(comparison: Comparison) -> dict[str, str]:
 
 
 def _find_accepted(
-    options: MeasureOptions, machine: Machine, line: BranchLine
+    options: MeasureOptions, machine: Machine, line: BranchLine, names: Container[str]
 ) -> Callable[[Culprit | Creep], tuple[str, str | None] | None]:
-    """Return what says whether baselines have accepted all of a loss, why, and until when."""
+    """Return what says whether baselines accept all of a loss in `names`, why, and until when."""
 
     def find_accepted(known: Culprit | Creep) -> tuple[str, str | None] | None:
         tree = commit_suite.tree_of(options.root, known.base)
@@ -214,7 +217,7 @@ def _find_accepted(
 
         reason, days = "", []
         with commit_suite.baselines_of_tree(tree, options, options.suite) as before:
-            for workload, metric in known.keys:
+            for workload, metric in (each for each in known.keys if each[0] in names):
                 old, new = (
                     layout.read(file) if file.is_file() else None
                     for root in (before, options.baselines)

@@ -97,7 +97,9 @@ def a_suspect(workload="a", *goods, steps=()):
     return Suspect(workload=workload, metric=STEP, goods=goods or (a_sha(2), a_sha(0)), steps=steps)
 
 
-def spend_night(world, *suspects, find_accepted=lambda _culprit: None, keep=None, **known):
+def spend_night(
+    world, *suspects, find_accepted=lambda _culprit: None, keep=None, removed=(), **known
+):
     commits = tuple(map(a_sha, range(LAST + 1)))
     places = {commit: at for at, commit in enumerate(commits)}
     repository = WatchedRepository(root=a_sha(0))
@@ -119,6 +121,7 @@ def spend_night(world, *suspects, find_accepted=lambda _culprit: None, keep=None
         find_accepted=find_accepted,
         keep=keep or (lambda _known: None),
         find_owner={"w0": "@org/perf"}.get,
+        is_removed=lambda name: name in removed,
     )
     return night.go(suspects, {})
 
@@ -498,6 +501,28 @@ def test_a_baseline_that_nobody_can_read_ends_no_night(loss):
 
     assert getattr(known, kind) == (loss,)
     assert known.no_answer == (Unanswered(workload="a", why="a.json: schema_version 0"),)
+
+
+@pytest.mark.parametrize(("level", "state"), [(1.0, "repaired"), (1.1, "open")])
+def test_a_workload_that_was_removed_keeps_no_culprit_open(level, state):
+    world = World(lambda number: level if number >= CULPRIT else 1.0, open_for=("gone",))
+    other = a_culprit(9, "gone")
+    search = Suspicion(workload="gone", metric=STEP, good=a_sha(2), bad=a_sha(9), left=(a_sha(9),))
+
+    known = spend_night(
+        world,
+        culprits=(a_culprit(CULPRIT, "a", "gone"), other),
+        creeps=(a_creep(workload="gone"),),
+        suspicions=(search,),
+        removed=("gone",),
+    )
+
+    both, alone = known.culprits
+    assert both.state == state
+    assert [(each.state, each.reason) for each in (alone, *known.creeps)] == 2 * [
+        ("accepted", "gone: no longer in the suite")
+    ]
+    assert (world.asked, known.suspicions) == ([("pairs", a_sha(LAST), a_sha(CULPRIT - 1))], ())
 
 
 def test_a_creep_whose_first_commit_the_branch_lost_says_so_and_stays_open():
