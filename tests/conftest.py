@@ -26,6 +26,8 @@ os.environ["CI_PERF_CHECK_ALL"] = os.environ["CI_PERF_RUN_ALL"] = "1"
 os.environ["CI_PERF_CHECK_EXPLAIN"] = "0s"
 # A measurement of a busy machine becomes a baseline all the same.
 os.environ["CI_PERF_ACCEPT_FORCE"] = "1"
+# torch knows by its flags what a CPU can do; otherwise each new cache compiles programs to try it.
+os.environ["TORCHINDUCTOR_VEC_ISA_OK"] = "1"
 
 # An example may take long because the machine is busy: no absolute time is asserted anywhere. CI
 # draws the same examples each time: a rare one is found by who runs the tests by hand.
