@@ -33,7 +33,9 @@ class Reader:
         # The lock is apart, so that other tests may measure meanwhile.
         locks = str(folder / "locks")
         ours = {"HOME": str(home), "PATH": paths, "PYTHONPATH": str(ROOT)}
-        self.environment = {**os.environ, **ours, "CI_PERF_LOCK_DIR": locks}
+        # Threads of a small model only wait for each other where other tests use the cores.
+        ours |= {"CI_PERF_LOCK_DIR": locks, "OMP_NUM_THREADS": "1"}
+        self.environment = {**os.environ, **ours}
 
     def type(self, commands):
         """Return the exit code of the last command and all output."""
@@ -75,8 +77,10 @@ def test_a_newcomer_sees_the_red_that_the_tutorial_promises(tmp_path):
     assert code == ExitCode.REGRESSED, printed
     assert re.search(r"Fail \(red job\): slower: `?command`?", printed), printed
 
-    code, printed = reader.type(repair)
-    assert code == 0, printed
+    code, printed = reader.type(f"export CI_PERF_CHECK_BUDGET=45s\n{repair}")
+    (pairs,) = re.findall(r"launched alternately: (\d+) pairs", printed)
+    # No answer where other programs leave the machine time for fewer pairs than a proof needs.
+    assert code == 0 or (code == ExitCode.NO_ANSWER and int(pairs) < 6), printed
 
     code, printed = reader.type(write)
     assert code == 0, printed
