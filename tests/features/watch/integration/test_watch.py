@@ -11,7 +11,7 @@ from tests.watches import a_creep
 
 pytestmark = pytest.mark.usefixtures("lone_git")
 
-SLOWER, LAST = 5, 7
+SLOWER, LAST = 2, 3
 ANSWER = "../watch.json"
 
 
@@ -29,7 +29,7 @@ def machine(tmp_path):
 
 @pytest.fixture
 def project(tmp_path, machine, monkeypatch):
-    """Eight commits after the baseline, of which one makes two workloads slower."""
+    """Four commits after the baseline, of which one makes two workloads slower."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     made = repositories.init(tmp_path / "project")
     body = f"{ON_MACHINE}MACHINE = {str(machine)!r}\n"
