@@ -51,6 +51,7 @@ ROOT = Path(__file__).parents[1]
 STEPS = Path(__file__).with_name("gpu_day_steps.py")
 SUITE = """schema_version = 1
 [suites.day]
+canaries = false
 limits = {{ step_time_s = 0.02 }}
 [[suites.day.workloads]]
 workload = "steps"
@@ -58,7 +59,7 @@ parameters = {{ {parameters} }}
 """
 # A change that a check with a limit of 2 % must not call unchanged.
 FOUND_FROM = 3
-# Of a check, beside its pairs: it launches the head once, and asks the canaries.
+# Of a check, beside its pairs: it launches the head once.
 START_S = 15.0
 # A part of a rehearsal has this much. Where less is left, no part begins.
 LEAST_S = 10.0
