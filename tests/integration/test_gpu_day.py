@@ -4,6 +4,7 @@ import json
 import time
 
 from benchmarks import gpu_day, gpu_day_steps
+from ci_perf.model.base import Scalar
 from ci_perf.workload import Context
 
 # Each way to measure and to tell, and each step.
@@ -25,11 +26,14 @@ def test_a_rehearsal_answers_each_kind_of_part(tmp_path):
 
 
 def test_work_that_is_planted_into_a_step_makes_it_longer():
-    parameters = {"kind": "long", "percent": 300, "is_head": True}
-    context = Context(device="cpu", parameters=parameters, seed=0, data_dir="")
-    plain = Context(device="cpu", parameters={"kind": "long"}, seed=0, data_dir="")
+    planted: dict[str, Scalar] = {"kind": "long", "percent": 300, "is_head": True}
 
-    plain_s, longer_s = (find_fastest(gpu_day_steps.build(each).step) for each in (plain, context))
+    plain_s, longer_s = (
+        find_fastest(
+            gpu_day_steps.build(Context(device="cpu", parameters=of, seed=0, data_dir="")).step
+        )
+        for of in (dict[str, Scalar](kind="long"), planted)
+    )
 
     assert longer_s > 1.5 * plain_s
 
