@@ -158,14 +158,18 @@ class Interleaving:
 
     def may_be_obvious(self, name: str) -> bool:
         """Whether the early look may prove a loss: all that both sides have launched shows it."""
-        base, results = self._bases[name], self._runner.results(name)
+        base = self._bases[name]
         is_spent = self._spent_s >= self._against.budget_s
         if name not in self._left() or self.is_over or is_spent or len(base.pairs) >= EARLY_PAIRS:
             return False
-        before = base.warmed_up
-        alone = [Pair(first="head", base=before.process, head=results[0].process)] if before else []
-        differences = map(launch_numbers.step_difference, base.pairs or alone)
+        differences = map(launch_numbers.step_difference, self._list_known(base))
         return all(difference >= math.log1p(OBVIOUS) for difference in differences)
+
+    def _list_known(self, base: _Base) -> Sequence[Pair]:
+        """Return the pairs of a workload; before them, a launch of each side that was alone."""
+        head, before = self._runner.results(base.workload.id), base.warmed_up
+        alone = [Pair(first="head", base=before.process, head=head[0].process)] if before else []
+        return base.pairs or alone
 
     def choose_next(self) -> str:
         """Return whose pair is next; "" where all is decided, or the budget spent."""
@@ -354,7 +358,7 @@ class Interleaving:
         """Launch both sides; the one that came second last time comes first."""
         sides: tuple[Side, Side] = ("base", "head")
         first, second = sides if base.first == "base" else sides[::-1]
-        spread = _spread_of_launches(base.pairs)
+        spread = _spread_of_launches(self._list_known(base))
         tasks = [
             msgspec.structs.replace(
                 _time_by_spread(self._task(base, side, index=len(base.pairs)), spread),

@@ -1,5 +1,7 @@
 """Without a history, the last case of each family meets the base before all other heads."""
 
+import math
+
 import pytest
 
 from ci_perf.errors import ExitCode
@@ -81,6 +83,21 @@ def test_a_loss_of_a_family_is_proven_before_its_other_cases_are_launched(check,
     assert pairs_of(run) == {SLOW[-1]: EARLY_PAIRS} | ({CALM[-1]: 1} if cache == "empty" else {})
     assert worst_rows(comparison)[SLOW[-1]].verdict is Verdict.REGRESSED
     assert comparison.exit_code == ExitCode.REGRESSED
+
+
+def test_a_first_pair_times_no_longer_than_the_loss_of_the_launches_before_it_needs(check):
+    machine = Machine(SLOWER, cache="filled")
+
+    check(machine, *NAMES, fail_fast=True)
+
+    spreads = [
+        task.workload.protocol.launch_spread
+        for (_, name), task in machine.noted()
+        if name == SLOW[-1]
+    ]
+    before, first_pair = spreads[0], spreads[2:4]
+    assert before < 0.01
+    assert min(first_pair) == pytest.approx(0.1 * math.log(5), rel=0.1)
 
 
 def test_what_fail_fast_did_not_launch_is_not_decided_and_did_not_fail(check):
