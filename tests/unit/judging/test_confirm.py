@@ -253,7 +253,7 @@ def test_what_cannot_be_a_difference_of_logarithms_is_refused(difference):
 @pytest.mark.parametrize(
     ("name", "value"),
     [*(("alpha", alpha) for alpha in (0.0, 1.0)), ("prior_df", math.inf)]
-    + [("prior_variance", variance) for variance in (-1.0, math.nan)],
+    + [("prior_variance", variance) for variance in (-1.0, math.nan, math.inf)],
 )
 def test_what_no_confirmation_can_start_from_is_refused(name, value):
     with pytest.raises(ValueError, match="expected 0 < alpha < 1 and a finite prior_variance"):

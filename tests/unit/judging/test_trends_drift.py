@@ -116,6 +116,10 @@ def test_many_metrics_and_the_checks_of_a_month_share_the_chance_to_be_wrong():
     assert trends.have_drifted([a_trend(line), *others]) == [False] * 41
 
 
+def test_a_main_that_does_not_move_has_a_notice_in_one_of_20_months_of_checks():
+    assert (trends.ALPHA, trends.CHECKS) == (0.05, 30)
+
+
 def test_one_check_alone_may_not_spend_what_a_month_of_checks_has():
     line = a_line(0.0, 0.01, 0.012, 0.024)
     assert trends.ALPHA / trends.CHECKS < line.p_value() < trends.ALPHA
