@@ -137,7 +137,7 @@ def play(folder: Path, around: dict[str, str], runner: tuple[str, ...]) -> int:
     run("git", "diff", "--stat", "main...pull-request")
 
     say(f"\n{next(chapters)}", color=1)
-    against = ("--against", "main", "--budget", "2m", "--explain", "30s")
+    against = ("--against", "main", "--budget", "3m", "--explain", "30s")
     check = ("ci-perf", "check", *SUITE, *against, "--comparison", "comparison.json", *runner)
     code = run(*check, codes=(0, 1, 3), stdout=1)
 
