@@ -154,7 +154,7 @@ PYTHON_VERSION ?= 3.11
 PLATFORM ?= manylinux_2_28_x86_64
 WHEELS := build/wheels
 WHEELS_MIB := 60
-CARRIED := click jinja2 msgspec rich nvidia-ml-py pytest pytest-rerunfailures pytest-xdist hypothesis
+CARRIED := click jinja2 msgspec rich nvidia-ml-py pytest pytest-rerunfailures pytest-timeout pytest-xdist hypothesis
 
 wheels: $(EMPTY) ## Collect in build/wheels what a machine with torch lacks (PYTHON_VERSION, PLATFORM)
 	rm -rf $(WHEELS)

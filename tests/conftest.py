@@ -8,6 +8,7 @@ from collections.abc import Generator
 from pathlib import Path
 
 import pytest
+import pytest_timeout
 from hypothesis import settings
 
 from ci_perf.system import processes
@@ -104,7 +105,10 @@ def driver(nvml_library, tmp_path):
 
 
 def pytest_runtest_setup(item):
-    """Skip what needs a GPU where there is none."""
+    """Limit the time of a second try, too; skip what needs a GPU where there is none."""
+    if getattr(item, "execution_count", 1) > 1:  # a failure ends the clock of pytest-timeout
+        settings = pytest_timeout.get_env_settings(item.config)
+        item.ihook.pytest_timeout_set_timer(item=item, settings=settings)
     if item.get_closest_marker("gpu"):
         import torch
 

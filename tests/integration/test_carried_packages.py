@@ -16,7 +16,7 @@ from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[2]
 # What runs the tests that need a GPU; it is not installed with ci_perf.
-OF_TESTS = {"pytest", "pytest-rerunfailures", "pytest-xdist", "hypothesis"}
+OF_TESTS = {"pytest", "pytest-rerunfailures", "pytest-timeout", "pytest-xdist", "hypothesis"}
 
 
 def carried():
