@@ -87,7 +87,7 @@ def screen(options: ScreenOptions, *, now: datetime, notify: Notify) -> ScreenAn
         return _compare_commits(plan, options, now, notify)
     except UsageError:
         raise
-    except CiPerfError as error:
+    except (CiPerfError, OSError) as error:  # what cannot be read cannot be called the same
         return _launch_all(plan, options.against, str(error))
 
 

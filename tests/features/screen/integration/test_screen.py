@@ -483,6 +483,20 @@ def test_a_script_that_is_not_checked_out_is_launched(git):
     assert explain(screen(git.root)) == "prepare.py is not checked out"
 
 
+def test_a_script_that_may_not_be_read_is_launched(git, monkeypatch):
+    commit(git, **{"README.md": "Better.\n"})
+    read = Path.read_text
+
+    def refuse(path, *how, **more):
+        if path.name == "prepare.py":
+            raise PermissionError(13, "Permission denied", str(path))
+        return read(path, *how, **more)
+
+    monkeypatch.setattr(Path, "read_text", refuse)
+
+    assert f"Permission denied: '{git.root}/prepare.py'" in explain(screen(git.root))
+
+
 def test_two_screens_are_two_runs_of_which_each_saved_launches(git):
     commit(git, **{"README.md": "Better.\n"})
 
