@@ -136,14 +136,14 @@ def test_the_variables_that_the_screen_is_told_are_those_of_the_measured_code(
 
 
 def test_the_step_hands_its_inputs_on_as_data(recorded):
-    job = recorded()
+    job, variables = recorded(), 'A=1\nB=$(id) "x"'
 
-    job.run_action(ROOT / "screen", suite="nightly", device="cuda", variables='A=1\nB=$(id) "x"')
+    job.run_action(ROOT / "screen", suite="all", machine="h", device="cuda", variables=variables)
 
     # The recording has a line for each line of an argument.
     assert called(job, "screen")[1:] == [
-        *("--suite=nightly", "--workloads=workloads", "--baselines=baselines"),
-        *("--device=cuda", "--env=A=1", 'B=$(id) "x"', "--against="),
+        *("--suite=all", "--workloads=workloads", "--baselines=baselines"),
+        *("--machine=h", "--device=cuda", "--env=A=1", 'B=$(id) "x"', "--against="),
         f"--comparison={job.temp}/comparison.json",
     ]
 
