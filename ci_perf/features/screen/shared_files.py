@@ -32,12 +32,12 @@ _UNNAMED = (
 # No script is as large.
 _MOST_BYTES = 10**7
 _WORD = re.compile(r"\w+")
-# What an expression, a shell, Python or a glob fills in, and what it is written in.
-_FILLED = re.compile(
-    r"\$?\{{1,2}[^{}\n]{,99}\}{1,2}|\$\([^()\n]{,99}\)|\$[\w@]+|\[[^][\n]{,99}\]|%s|[*?]+"
-)
+# What a glob reaches, what an expression, a shell or Python fills in, and what both stand in.
+_GLOB = re.compile(r"\[[^][\n*/]{,99}\]|\*\*/|[*?]+")
+_FILLED = re.compile(r"\$?\{{1,2}[^{}\n]{,99}\}{1,2}|\$\([^()\n]{,99}\)|\$[\w@]+|%s")
 _QUOTE = re.compile(r"((?<![\w$/])f)?[\"']")
-_PATTERN = re.compile(r"[\w./*-]+")
+_PATTERN = re.compile(r"[\w./*?-]+")
+_LOOP = re.compile(r"\bfor\s+\w+\s+in\s([^;\n]+)[;\s]+do\b")
 # What no program builds or runs.
 _DOCUMENTS = ("*.md", "*.rst", "LICENSE")
 
@@ -103,13 +103,18 @@ class _Names:
         )
 
     def read(self, text: str) -> None:
-        """Add what a text names. A pattern without any letter, as of a linter, names no script."""
+        """Add what a text names. A name that is only filled in stands elsewhere, as words."""
         self.words.update(_WORD.findall(text))
-        parts = _PATTERN.findall(_FILLED.sub("*", _QUOTE.sub("", text)))
-        for before, part in itertools.pairwise(["", *parts]):
-            path = f"{part.replace('.', '/')}.py" if before == "-m" else part.lstrip("./")
-            if "*" in path and path.endswith(".py") and _WORD.search(path[:-3]):
-                self.patterns.add(path)
+        globs = _GLOB.sub("*", _QUOTE.sub("", text))
+        for lines in (globs, _FILLED.sub("?", globs)):
+            for before, part in itertools.pairwise(["", *_PATTERN.findall(lines)]):
+                path = f"{part.replace('.', '/')}.py" if before == "-m" else part.lstrip("./")
+                is_open = "*" in path or ("?" in path and _WORD.search(path[:-3]))
+                if is_open and path.endswith(".py"):
+                    self.patterns.add(path.replace("?", "*"))
+            for part in _PATTERN.findall(" ".join(_LOOP.findall(lines))):
+                if "*" in part:
+                    self.patterns.add(part.lstrip("./").replace("?", "*"))
 
 
 def _find_names(start: Start, workflows: WorkflowText) -> _Names:

@@ -292,6 +292,34 @@ def test_a_script_that_a_workflow_runs_in_a_roundabout_way_is_launched(tmp_path,
     assert said == f"{script} differs, {unnamed if script == 'tasks.py' else named}"
 
 
+GLOBS = {
+    "for f in *.py": True,
+    "python ./[0-9]*.py": True,
+    "python $(ls steps/**/*.py)": True,
+    "python steps/$(cat *.txt).py": True,
+    "for f in ./**/*; do sh run $f; done": True,
+    "for f in a [0-9]*; do sh run $f; done": True,
+    'for f in "$STEPS"/*\n  do sh run $f; done': True,
+    'python "$name".py': False,
+    "for f in $FILES; do sh run $f; done": False,
+    "make a * b": False,
+}
+
+
+@pytest.mark.parametrize(("line", "is_named"), GLOBS.items(), ids=GLOBS)
+def test_a_script_that_a_glob_without_letters_reaches_is_launched(tmp_path, line, is_named):
+    git = repositories.init(tmp_path / "project")
+    workflow = f"- run: |\n  {line}\n"
+    script = "steps/deep/01_any.py"
+    commit(git, **{".github/workflows/run.yml": workflow, script: "1\n", "workloads/nap.py": ""})
+    git.ask("switch", "--quiet", "--create", "branch")
+    commit(git, **{script: "2\n"})
+
+    said = explain(screen(git.root, variables=TOLD, suite=""))
+
+    assert (f"{script} differs, and a workflow, or what it runs, names it" in said) is is_named
+
+
 def test_a_record_that_the_head_has_forged_is_launched(git):
     record = json.loads(find_record(git.root).read_text())
     del record["paths"]["product/net.py"]
