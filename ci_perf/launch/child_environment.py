@@ -29,8 +29,19 @@ WITHHELD = (
     "GITHUB_TOKEN",
 )
 
-# The user of a URL, which may have a password or be a token.
-_USER = re.compile(r"(https?://)[^/\s'\"]+@")
+# How variables with secrets end. Shorter values (`false`) are words that hide others.
+_SECRETS = ("KEY", "PASSWD", "PASSWORD", "SECRET", "TOKEN")
+_LEAST_CHARS = 6
+_NAME = r"(?i:api[-_]?key|passw(?:or)?d|secret|token)"
+_VALUE = r"(?:\"[^\"]*\"|'[^']*'|[^\s\"'&;|]+)"
+# The user of a URL, which may have a password or be a token; what a header, a variable or an option
+# gives; tokens of GitHub and Hugging Face.
+_CREDENTIALS = (
+    re.compile(r"(https?://)[^/\s'\"]+(?=@)"),
+    re.compile(r"((?i:authorization:\s*(?:\w+\s+)?|\bbearer\s+))[^\s\"']+"),
+    re.compile(rf"((?:{_NAME}|KEY)=|--[\w-]*{_NAME}\s+){_VALUE}"),
+    re.compile(r"()\b(?:gh[opsur]_|github_pat_|hf_)[A-Za-z0-9]{16,}\w*"),
+)
 
 # Compiled modules that are ignored lie in the head's checkout alone: the base would compile anew.
 _NO_BYTECODE = "PYTHONDONTWRITEBYTECODE"
@@ -51,11 +62,13 @@ _DEPENDENCIES = Path(msgspec.__file__).parents[1].resolve()
 
 
 def hide_credentials(text: str, ours: Mapping[str, str]) -> str:
-    """Return a text to be shown or kept: without tokens that are withheld, and users of URLs."""
-    for name in WITHHELD:
-        if name.endswith("_TOKEN") and ours.get(name):
-            text = text.replace(ours[name], "***")
-    return _USER.sub(r"\1***@", text)
+    """Return a text to be shown or kept: what is or looks like a token or password is ``***``."""
+    for name, value in ours.items():
+        if name.upper().endswith(_SECRETS) and len(value) >= _LEAST_CHARS:
+            text = text.replace(value, "***")
+    for credential in _CREDENTIALS:
+        text = credential.sub(r"\1***", text)
+    return text
 
 
 def build_child_environment(ours: Mapping[str, str], threads: Threads) -> dict[str, str]:

@@ -400,7 +400,7 @@ def run_setup(
             "same Python, so the head would run with the packages of the base. Install into each "
             "checkout (`python -m pip install --upgrade --target .deps …`), and name that folder "
             "in `python_path` of suite.toml",
-            output=ended.tail,
+            output=child_environment.hide_credentials(ended.tail, os.environ),
         )
 
 

@@ -51,10 +51,19 @@ def test_tokens_for_a_github_enterprise_server_do_not_reach_the_child(name):
             "pip https://it.example/a@v1 git@it.example:a",
         ),
         ("curl -H 'Bearer s3cret'", "curl -H 'Bearer ***'"),
+        ('curl -H "Authorization: token a1" b', 'curl -H "Authorization: token ***" b'),
+        ("TOKEN=abc pip install x", "TOKEN=*** pip install x"),
+        ("MY_KEY='a b'; sh x", "MY_KEY=***; sh x"),
+        ("hf login --hf-token abc --x", "hf login --hf-token *** --x"),
+        ("curl it.example?token=a&b=1", "curl it.example?token=***&b=1"),
+        (f"a github_pat_{'a1' * 11}_{'b' * 59}:b", "a ***:b"),
+        (f"hf_{'a1' * 17}, hf_hub_download", "***, hf_hub_download"),
+        ("sort key=len, wandb-key false", "sort key=len, *** false"),
     ],
 )
 def test_a_text_for_people_has_no_credentials(text, shown):
     ours = {"GITHUB_TOKEN": "s3cret", "GH_TOKEN": "", "GITHUB_OUTPUT": "curl"}
+    ours |= {"WANDB_API_KEY": "wandb-key", "USE_TOKEN": "false"}
 
     assert child_environment.hide_credentials(text, ours) == shown
 
