@@ -36,7 +36,8 @@ def main(tests):
     compiled = compile_all()
     print(f"Python {sys.version.split()[0]}: {compiled} files compile without a warning")  # noqa: T201
     left_out = LeaveOut()
-    code = pytest.main(["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--timeout=0", *tests], [left_out])
+    options = ["-q", "--timeout=0", "-p", "no:cacheprovider", "-p", "no:xdist"]
+    code = pytest.main([*options, *tests], [left_out])
     print(f"left out for want of compiled packages: {', '.join(left_out.files)}")  # noqa: T201
     return int(code)
 
