@@ -51,7 +51,7 @@ def _namespace(name: str, folders: object) -> Iterable[tuple[str, str]]:
 
 def real_path(path: str) -> str:
     """Return `os.path.realpath(path)`, without looking at a folder that was looked at before."""
-    folder, name = os.path.split(path)
+    folder, _, name = path.rpartition(os.sep)
     if name in _NO_NAMES or not folder.startswith(os.sep):
         return os.path.realpath(path)
     # A Path takes longer to make than to ask.
@@ -60,7 +60,7 @@ def real_path(path: str) -> str:
 
 
 # A process imports thousands of modules, from some hundred folders.
-_real_folder = functools.cache(os.path.realpath)
+_real_folder = functools.cache(real_path)
 
 
 def in_words(modules: list[tuple[str, Path]]) -> str:

@@ -4,6 +4,7 @@ An editable install leads every process of an environment to one checkout, and a
 the same on both sides: base and head would run the same code, and nothing would ever differ.
 """
 
+import functools
 import importlib.machinery
 import json
 import os
@@ -14,7 +15,7 @@ import sysconfig
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from os.path import isfile
+from os.path import exists, isfile
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -129,11 +130,15 @@ def find_copies(todo: Task) -> list[CopiedFile]:
     copies: list[CopiedFile] = []
     for entry, modules in _find_modules(todo, own, folders).items():
         left = dict(modules)
-        is_known = any(_find_file(own, path, folders) for path in left)
+        tops = {path.partition("/")[0] for path in left}
+        near = [f for f in folders if any(exists(f"{own}/{f}/{top}") for top in tops)]
+        is_known = any(_find_file(own, path, near) for path in left)
         for name, origin, listed in _read_distributions(entry, from_anywhere=is_known):
             taken = {path: left.pop(path) for path in [*left] if path in listed}
             if origin or name in names:  # projects vendor packages of others
                 copies += _compare(entry, taken, folders, own, others, origin)
+        if not is_known:  # the checkout has no module of these packages
+            continue
         # What a program that was started may import of the other side nobody else sees.
         unnoted = {
             path: name
@@ -205,11 +210,12 @@ def _compare(
 def _find_modules(todo: Task, own: Path, folders: list[str]) -> dict[Path, dict[str, str]]:
     """Return what is imported, and what programs that were started may have imported."""
     modules: dict[Path, dict[str, str]] = {}
+    make_path = functools.cache(Path)  # of thousands of modules, in some hundred folders
     for name, file in module_files.files(sys.modules):
         for stem in (name.replace(".", "/"), f"{name.replace('.', '/')}/__init__"):
             above, _, suffix = file.rpartition(f"/{stem}.")
             if above and "/" not in suffix:  # else the file has another name than its module
-                modules.setdefault(Path(above), {})[f"{stem}.{suffix}"] = name
+                modules.setdefault(make_path(above), {})[f"{stem}.{suffix}"] = name
     anything: list[object] = [*sys.path] if _has_started_programs() else []
     firsts = [own / each for each in ("", *todo.python_path)]
     for entry in (Path(each) for each in anything if isinstance(each, str)):
@@ -273,7 +279,8 @@ def _find_code_of_other_side(todo: Task) -> list[tuple[str, Path]]:
     return [
         (name, Path(file))
         for name, file in module_files.list_imported(sys.modules)
-        if _is_below(Path(file), [foreign])
+        if file.startswith(f"{foreign}/")  # of thousands of modules hardly one is
+        and _is_below(Path(file), [foreign])
         and not any(map(Path(file).is_relative_to, exempt))
         and Path(file).parent != workloads
     ]

@@ -276,6 +276,17 @@ def test_servers_give_way_to_launches_that_need_their_memory(tmp_path, launcher)
     assert not launcher.free_memory()
 
 
+def test_code_of_the_other_side_that_a_forked_step_imports_is_refused(tmp_path, launcher):
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "its.py").touch()
+    text = USER.replace("    pass", f"    sys.path.append({str(other)!r}); import its")
+    failure = failure_of(launcher.launch(using(tmp_path, "a", text, foreign_root=str(other))))
+
+    assert launcher._forking
+    assert "found code of the other side" in failure.reason
+
+
 def test_two_pairs_of_a_side_share_no_server(tmp_path, launcher, imports):
     for index in range(2):
         result_of(launcher.launch(using(tmp_path, "a", index=index)))

@@ -15,7 +15,7 @@ def test_a_real_path_is_that_of_the_standard_library(path):
 def test_real_paths_follow_links_to_files_and_folders_and_loops(tmp_path, monkeypatch):
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder/file").touch()
-    for name, target in {"link": "folder", "folder/too": "file", "loop": "loop"}.items():
+    for name, target in {"link": "folder", "folder/too": "file", "loop": "loop", "r": "/"}.items():
         (tmp_path / name).symlink_to(target)
 
     for name in (
@@ -26,6 +26,7 @@ def test_real_paths_follow_links_to_files_and_folders_and_loops(tmp_path, monkey
         "loop/x",
         "link/../folder",
         "none/x",
+        "r/usr",
     ):
         path = str(tmp_path / name)
         assert module_files.real_path(path) == os.path.realpath(path)
