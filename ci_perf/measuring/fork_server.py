@@ -6,6 +6,7 @@ process of its own: what it changes, and how it ends, no other launch sees.
 """
 
 import contextlib
+import importlib
 import os
 import select
 import socket
@@ -34,6 +35,8 @@ def main(folder: Path) -> None:
             knobs.fix_process(workload.protocol)
             user_code.add_paths(file, root, todo.python_path)
             user_code.import_ahead(todo.libraries)
+            if "numpy" in sys.modules:
+                importlib.import_module("numpy.random")  # each launch seeds it
         else:
             loaded = user_code.load(file, root, todo.python_path)
             loaded.prepare(workload.collects)
