@@ -276,3 +276,4 @@ if __name__ == "__main__":
     linux.end_with_parent(int(sys.argv[2]))
     with socket.socket(fileno=int(sys.argv[3])) as listener:
         main(Path(sys.argv[1]), listener, float(sys.argv[4]), sys.argv[5:])
+    os._exit(0)  # an interpreter takes itself apart for longer than it writes the evidence
