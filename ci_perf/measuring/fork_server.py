@@ -72,6 +72,11 @@ def _serve(line: socket.socket) -> None:
                 linux.end_with_parent(server)
                 os.setsid()
                 os.write(status, b"%d\n" % os.getpid())
+                # Only the server keeps them open: else its own end would go unheard for as long as
+                # a fork of a worker lives.
+                for handle in (status, *running, *(each for _, each in running.values())):
+                    os.close(handle)
+                line.close()
                 _become_worker(message.decode(), output)
             os.close(output)
             running[os.pidfd_open(pid)] = pid, status

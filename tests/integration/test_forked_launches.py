@@ -1,6 +1,7 @@
 """Launches that are forked from one process, which has imported and prepared the workload file."""
 
 import contextlib
+import os
 
 import msgspec
 import pytest
@@ -220,7 +221,7 @@ def library(tmp_path, monkeypatch):
     folder.mkdir()
     (folder / "a_library.py").write_text(LIBRARY)
     monkeypatch.setenv("NOTED", str(tmp_path / "noted"))
-    monkeypatch.setenv("PYTHONPATH", str(folder))
+    monkeypatch.setenv("PYTHONPATH", str(folder), prepend=os.pathsep)
     return folder / "a_library.py"
 
 
@@ -320,11 +321,27 @@ def test_servers_that_do_not_fit_into_memory_are_not_started(tmp_path):
         assert not launcher._servers
 
 
-def test_a_server_that_is_killed_while_it_forks_fails_its_launches_alone(tmp_path):
-    kills = USER.replace("    pass", "    os.kill(os.getppid(), 9); os.kill(os.getpid(), 9)")
-    with contextlib.closing(LocalLauncher(tmp_path)) as launcher:
-        failure_of(launcher.launch(using(tmp_path, "a", kills)))
+# A fork that has left the group of its worker has all files that this one had.
+KILLS = """
+    import time
+    begun, begin = os.pipe()
+    if not os.fork():
+        os.setsid()
+        os.write(begin, b".")
+        time.sleep(60)
+        os._exit(0)
+    os.read(begun, 1)
+    os.kill(os.getppid(), 9)
+    os.kill(os.getpid(), 9)
+"""
 
+
+def test_a_server_that_is_killed_while_it_forks_fails_its_launches_alone_and_at_once(tmp_path):
+    """The kernel kills it where memory runs out: it has imported most of what is there."""
+    with contextlib.closing(LocalLauncher(tmp_path)) as launcher:
+        failure = failure_of(launcher.launch(using(tmp_path, "a", USER.replace("    pass", KILLS))))
+
+        assert "SIGKILL" in failure.reason
         assert result_of(launcher.launch(using(tmp_path, "b"))).forked
 
 
