@@ -74,8 +74,8 @@ def _serve(line: socket.socket) -> None:
                 os.write(status, b"%d\n" % os.getpid())
                 # Only the server keeps them open: else its own end would go unheard for as long as
                 # a fork of a worker lives.
-                for handle in (status, *running, *(each for _, each in running.values())):
-                    os.close(handle)
+                for kept in (status, *running, *(each for _, each in running.values())):
+                    os.close(kept)
                 line.close()
                 _become_worker(message.decode(), output)
             os.close(output)
