@@ -111,6 +111,7 @@ def run_in_fork(root, arguments, environment):
 
 
 def _run_forked(root, arguments, environment, out, err):
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)  # pytest-timeout handles it in its own process
     signal.alarm(300)
     warnings.resetwarnings()
     warnings.simplefilter("ignore")
@@ -168,6 +169,7 @@ class Project:
             env={**os.environ, **self.locks},
             capture_output=True,
             text=True,
+            timeout=300,
             check=False,
         )
 

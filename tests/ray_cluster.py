@@ -7,6 +7,7 @@
 import contextlib
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -48,7 +49,12 @@ def running(environment):
         assert process.stdout is not None
         yield RayCluster(process, process.stdout.readline().strip())
     finally:
-        process.communicate()
+        try:
+            process.communicate(timeout=60)
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait(timeout=60)
         shutil.rmtree(folder, ignore_errors=True)  # a killed node may still end
 
 

@@ -45,7 +45,7 @@ class Expressions:
         return self
 
     def __exit__(self, *_):
-        self._node.communicate()
+        self._node.communicate(timeout=60)
 
     def evaluate(self, expression, contexts, status="success"):
         assert self._node.stdin

@@ -179,7 +179,7 @@ def test_the_demo_measures_where_the_wheel_is_installed(installed, tmp_path):
         wait_until(lambda: demo.poll() is not None or "$ ci-perf accept" in said.read_text())
         demo.send_signal(signal.SIGINT)
 
-        assert demo.wait() == 130, said.read_text()
+        assert demo.wait(timeout=300) == 130, said.read_text()
     assert "$ ci-perf accept" in said.read_text()
 
 

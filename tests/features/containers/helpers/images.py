@@ -28,9 +28,13 @@ def import_into(engine, root, *changes, written=()):
         stderr=subprocess.PIPE,
     )
     with process:
-        with contextlib.suppress(BrokenPipeError):  # it has ended, and says why
-            _write(process.stdin, root, {**_WRITTEN, **dict(written)})
-        out, err = process.communicate()
+        try:
+            with contextlib.suppress(BrokenPipeError):  # it has ended, and says why
+                _write(process.stdin, root, {**_WRITTEN, **dict(written)})
+            out, err = process.communicate(timeout=300)
+        except BaseException:
+            process.kill()  # the end of the block waits for it
+            raise
     assert process.returncode == 0, err.decode(errors="replace")
     return "sha256:" + out.decode().strip().splitlines()[-1].removeprefix("sha256:")
 

@@ -52,7 +52,7 @@ def test_a_killed_unit_is_told_and_alone_is_measured_by_the_next_call(hanging, t
     assert "A_TOKEN_OF_SOMEBODY" not in given
     below = [process.pid for process in processes.below(unit)]
     os.kill(unit, signal.SIGKILL)
-    _, err = controller.communicate()
+    _, err = controller.communicate(timeout=300)
 
     assert controller.returncode == 3
     assert "2-of-2: ended by signal 9" in err
@@ -79,7 +79,7 @@ def test_where_the_command_ends_its_units_end_with_it(hanging, number):
     fleet, controller = hanging
     below = [process.pid for process in processes.below(controller.pid)]
     controller.send_signal(number)
-    controller.communicate()
+    controller.communicate(timeout=300)
 
     assert controller.returncode == (130 if number == signal.SIGINT else -9)
     wait_until(lambda: not any(map(is_alive, below)))

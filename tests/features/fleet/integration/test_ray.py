@@ -41,7 +41,7 @@ def test_units_are_measured_on_the_nodes_of_ray(cluster, tmp_path):
     (unit, *_) = measuring(fleet)
     assert "A_TOKEN_OF_SOMEBODY" not in Path(f"/proc/{unit}/environ").read_text()
     fleet.waits.unlink()
-    _, err = controller.communicate()
+    _, err = controller.communicate(timeout=300)
 
     assert controller.returncode == 0, err
     assert fleet.merge().code == 0
@@ -71,7 +71,7 @@ def test_where_the_command_ends_its_units_end_with_it(cluster, tmp_path, number)
     left = measuring(fleet)
 
     controller.send_signal(number)
-    controller.communicate()
+    controller.communicate(timeout=300)
 
     assert controller.returncode == (-9 if number == signal.SIGKILL else 130)
     wait_until(lambda: not any(map(is_alive, left)))
@@ -85,7 +85,7 @@ def test_the_unit_of_a_node_that_dies_is_measured_on_the_other(tmp_path):
         wait_until(lambda: measuring(fleet))
         mortal.loses("node n2")
         fleet.waits.unlink()
-        _, err = controller.communicate()
+        _, err = controller.communicate(timeout=300)
 
     assert controller.returncode == 0, err
     assert (tmp_path / "fleet/2-of-2/run.json").exists()

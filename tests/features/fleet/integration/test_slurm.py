@@ -61,7 +61,7 @@ def test_an_interrupt_leaves_no_job_and_no_process(cluster, tmp_path):
     left = [*measuring("n1"), *measuring("n2")]
 
     controller.send_signal(signal.SIGINT)
-    controller.communicate()
+    controller.communicate(timeout=300)
 
     assert controller.returncode == 130
     wait_until(lambda: cluster.queue() == [])
@@ -78,7 +78,7 @@ def test_the_unit_of_a_node_that_dies_is_requeued_by_slurm(cluster, tmp_path):
     try:
         cluster.loses(lost)
         fleet.waits.unlink()
-        _, err = controller.communicate()
+        _, err = controller.communicate(timeout=300)
     finally:
         cluster.start_node(lost)
         cluster.wait_until_idle()
