@@ -98,6 +98,8 @@ def kill_while(run, notes):
             run()
         finally:
             os._exit(0)
-    wait_until(lambda: all(note.exists() and note.read_text() for note in notes))
-    os.kill(parent, signal.SIGKILL)
-    os.waitpid(parent, 0)
+    try:
+        wait_until(lambda: all(note.exists() and note.read_text() for note in notes))
+    finally:
+        os.kill(parent, signal.SIGKILL)
+        os.waitpid(parent, 0)

@@ -37,6 +37,7 @@ def running(environment):
     # Short: the path of a socket ends at 107 bytes.
     folder = tempfile.mkdtemp(prefix="ray-")
     ours = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_TMPDIR": folder}
+    ours["CI_PERF_LOCK_DIR"] = f"{folder}/locks"  # units have the variables of their node
     process = subprocess.Popen(
         [sys.executable, "-m", "tests.ray_cluster", str(os.getpid())],
         env={**os.environ, **environment, **ours},
