@@ -1,11 +1,13 @@
 """What tests/conftest.py promises: interrupts reach children, and none is left."""
 
 import shlex
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 from tests.processes import wait_until
+from tests.projects import SLOW_STEP
 
 ROOT = Path(__file__).parents[2]
 INNER = """
@@ -40,3 +42,12 @@ def test_background_jobs_of_a_shell_are_tested_like_others(tmp_path):
 
     assert "1 failed, 1 passed" in done.stdout
     wait_until(lambda: not Path(f"/proc/{(tmp_path / 'pid').read_text()}").exists())
+
+
+def test_a_command_that_hangs_in_a_fork_is_ended_by_its_alarm(project, monkeypatch):
+    """The handler of pytest-timeout would raise there, which not every wait hears."""
+    at_once = signal.alarm
+    monkeypatch.setattr(signal, "alarm", lambda _: at_once(1))
+    project.workload("slow", SLOW_STEP).suite("slow")
+
+    assert project.run("run").code == -signal.SIGALRM
