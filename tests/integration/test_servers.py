@@ -300,16 +300,22 @@ def test_another_server_on_the_port_of_a_server_is_an_error(repository, foreign)
 
 
 def test_a_server_waits_for_an_earlier_one_that_is_ending(foreign, serve):
+    """The kernel ends it with the thread that has started it: here that of the test."""
     server, started = serve(foreign.server_address[1])
-    thread = threading.Thread(target=server.start)
+    seen = []
 
+    def end():
+        time.sleep(0.5)
+        seen.append(started.exists())
+        foreign.shutdown()
+        foreign.server_close()
+
+    thread = threading.Thread(target=end)
     thread.start()
-    time.sleep(0.5)
-    assert not started.exists()
-    foreign.shutdown()
-    foreign.server_close()
-    thread.join()
+    server.start()
+    thread.join(timeout=60)
 
+    assert seen == [False]
     assert started.exists()
     server.check()
     server.stop()
