@@ -77,6 +77,8 @@ def go_through(
             alone()
 
         file, root = Path(todo.workload.file), Path(todo.root)
+        user_code.add_paths(file, root, todo.python_path)
+        late = user_code.LateImports()
         with knobs.pause_collector():
             loaded = user_code.load(
                 file, root, todo.python_path, after_libraries=take if todo.only_libraries else None
@@ -107,6 +109,7 @@ def go_through(
         first_step_s = math.inf
         if not workload.is_fresh:
             first_step_s = group.maximum(here.time_block(workload.step, 1).step_s)
+        late_libraries = late.find()
 
     def take_fingerprint() -> Fingerprint:
         with stopwatch.phase(Phase.FINGERPRINT):
@@ -164,7 +167,9 @@ def go_through(
         ranks=group.describe(None),
         replaced=clocks.find_replaced(),
     )
-    after = AfterTiming(todo, workload, here, group, Instruments(left, step_s, group))
+    after = AfterTiming(
+        todo, workload, here, group, Instruments(left, step_s, group), late_libraries
+    )
     after.go_through(process, stopwatch, watcher, cache, keep)
 
 
@@ -242,6 +247,7 @@ class AfterTiming:
     here: Device
     group: Group
     instruments: Instruments
+    late_libraries: tuple[str, ...] = ()
 
     def go_through(
         self,
@@ -349,6 +355,7 @@ class AfterTiming:
             precision=self.workload.precision,
             knobs=held,
             process=process,
+            late_libraries=self.late_libraries,
         )
         add_report = self.workload.add_report
         return result if add_report is None else add_report(result)

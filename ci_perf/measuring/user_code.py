@@ -43,6 +43,8 @@ _NO_CUDA = "Torch not compiled with CUDA enabled"
 _NOT_IMPORTED = ("No module named ", "cannot import name ")
 _MOVE = "`model.to(context.device)`, `tensor.to(context.device)`"
 _BUILT_IN = {"built-in", "frozen"}
+# The first optimizer imports it, for a second; torch alone is imported in less than two.
+_LATE = ("torch._dynamo",)
 
 
 class WorkloadError(Exception):
@@ -159,6 +161,26 @@ def name_libraries(file: Path, own: Sequence[Path]) -> tuple[str, ...]:
             break
         libraries |= dict.fromkeys(names)
     return tuple(name for name in libraries if name not in {*sys.stdlib_module_names, "ci_perf"})
+
+
+class LateImports:
+    """Finds which slow modules of libraries were first imported by `build` or a step.
+
+    A process that is forked may have them before, as `name_libraries` has others: unless the code
+    of the author has changed what they read when they are imported.
+    """
+
+    def __init__(self) -> None:
+        """Begin, before the workload file is imported."""
+        self._before = self._read()
+
+    def find(self) -> tuple[str, ...]:
+        """Name those that are there by now."""
+        return tuple(each for each in _LATE if each in sys.modules and self._read() == self._before)
+
+    @staticmethod
+    def _read() -> tuple[object, ...]:
+        return dict(os.environ), sys.path[:]
 
 
 def import_ahead(names: Sequence[str]) -> None:

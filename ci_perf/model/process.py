@@ -313,7 +313,7 @@ class WorkerResult(Struct, frozen=True, kw_only=True):
 
     ``printing`` is that of a command whose step times are printed. ``program`` is that of a
     recording launch, whose other numbers mean nothing. ``forked``: the process did not import its
-    libraries itself.
+    libraries itself. ``late_libraries`` are those that it imported as `user_code.LateImports` says.
     """
 
     items_per_step: Items
@@ -325,6 +325,7 @@ class WorkerResult(Struct, frozen=True, kw_only=True):
     printing: Printing | None = None
     program: Program | None = None
     forked: bool = False
+    late_libraries: tuple[Text, ...] = ()
 
 
 class Exhausted(Struct, frozen=True, kw_only=True):

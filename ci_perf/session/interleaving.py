@@ -77,6 +77,8 @@ class _Base:
     first: Side = "base"
     may_be_resident: bool = True
     may_fork: bool = True
+    # What both sides import in their first steps, where neither is forked.
+    late_libraries: tuple[str, ...] = ()
     # Why the copies of a command do not take turns at the steps that it prints.
     against_turn: str = ""
     pairs: list[Pair] = field(default_factory=list)
@@ -387,6 +389,9 @@ class Interleaving:
         else:  # they import at once
             with self._lab.ready(tasks) as launches:
                 outcomes = tuple(launch() for launch in launches)
+        late = {each.late_libraries for each in outcomes if isinstance(each, WorkerResult)}
+        if not may_fork:
+            base.late_libraries = late.pop() if len(late) == 1 else ()
         forked = {isinstance(each, WorkerResult) and each.forked for each in outcomes}
         base.may_fork &= not may_fork or forked == {True}
         if may_fork and (len(forked) > 1 or any(isinstance(e, TaskFailure) for e in outcomes)):
@@ -401,25 +406,32 @@ class Interleaving:
         They may then be forked from the same processes; see docs/decisions/030. None does while a
         pair may decide something of how a process starts: it is timed as long as one that is.
         """
-        named = [_name_libraries(task) for task in tasks]
-        is_possible = base.may_fork and self._lab.machine.device == "cpu"
-        if not is_possible or not all(task.libraries for task in named):
+        assert self._run is not None
+        if not base.may_fork or self._lab.machine.device != "cpu":
             return tasks
-        number, libraries = len(base.pairs), {task.libraries for task in named}
-        left = {*self._left()}
-        has_others = any(
-            _name_libraries(self._task(other, "head", index=number)).libraries in libraries
+        for late in dict.fromkeys((base.late_libraries, ())):
+            named = [_name_libraries(task, late) for task in tasks]
+            if not all(task.libraries for task in named):
+                return tasks
+            if self._has_others(base, {task.libraries for task in named}, late):
+                if self._against.judge.is_start_open(self._run, base.workload.id):
+                    return [msgspec.structs.replace(task, forks_next=True) for task in tasks]
+                return named
+        return tasks
+
+    def _has_others(
+        self, base: _Base, libraries: set[tuple[str, ...]], late: tuple[str, ...]
+    ) -> bool:
+        """Whether another suspect's pair of the same number is forked from these libraries."""
+        number, left = len(base.pairs), {*self._left()}
+        return any(
+            _name_libraries(self._task(other, "head", index=number), late).libraries in libraries
             for name, other in self._bases.items()
             if other is not base
             if (other.may_fork and name in left and len(other.pairs) <= number)
             or any(pair.forked for pair in other.pairs[number : number + 1])
+            if late in {self._runner.results(name)[0].late_libraries, ()}
         )
-        assert self._run is not None
-        if not has_others:
-            return tasks
-        if self._against.judge.is_start_open(self._run, base.workload.id):
-            return [msgspec.structs.replace(task, forks_next=True) for task in tasks]
-        return named
 
     def _keep(
         self, base: _Base, by_side: dict[Side, Outcome], *, resident: bool, forked: bool
@@ -539,13 +551,17 @@ def _time_by_spread(task: Task, spread: float) -> Task:
     return msgspec.structs.replace(task, workload=workload)
 
 
-def _name_libraries(task: Task) -> Task:
-    """Return a task with what its file imports first, as far as that may come before it."""
+def _name_libraries(task: Task, late: Sequence[str]) -> Task:
+    """Return a task with what its file imports first, as far as that may come before it.
+
+    Then follow the `late` ones, of those that come first.
+    """
     if task.workload.launch != "process" or task.workload.world_size > 1:
         return task
     file, root = Path(task.workload.file), Path(task.root)
     own = [root, file.parent, *(root / folder for folder in task.python_path)]
     libraries = user_code.name_libraries(file, own)
+    libraries += tuple(name for name in late if name.partition(".")[0] in libraries)
     return msgspec.structs.replace(task, libraries=libraries)
 
 

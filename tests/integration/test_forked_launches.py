@@ -371,3 +371,38 @@ def test_a_variable_that_a_file_sets_after_its_libraries_still_counts(tmp_path, 
 
     assert result_of(launcher.launch(task)).forked
     assert (tmp_path / "a.built").read_text().startswith("DEFAULT ") == bool(sets)
+
+
+TRAINS = f"""{HEAD}
+import os, pathlib, sys
+import torch
+pathlib.Path(__file__).with_suffix(".had").write_text(str("torch._dynamo" in sys.modules))
+
+def build(context):
+    layer = torch.nn.Linear(2, 2)
+    OPTIMIZER
+    return Workload(step=lambda: layer(torch.ones(2)))
+"""
+LATE = ("torch._dynamo",)
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "late"),
+    [
+        ("torch.optim.SGD(layer.parameters(), lr=0.1)", LATE),
+        ("pass", ()),
+        ("os.environ['TORCHDYNAMO_X'] = '1'; torch.optim.SGD(layer.parameters(), lr=0.1)", ()),
+        ("torch.optim.SGD(layer.parameters(), lr=0.1); sys.path.append('x')", ()),
+    ],
+)
+def test_what_an_optimizer_imports_may_come_before_the_fork(tmp_path, launcher, optimizer, late):
+    """Unless the author has changed what is read when it is imported."""
+    task = using(tmp_path, "a", TRAINS.replace("OPTIMIZER", optimizer))
+    had = tmp_path / "repository/a.had"
+
+    fresh = result_of(launcher.launch(msgspec.structs.replace(task, libraries=())))
+    assert (fresh.late_libraries, had.read_text()) == (late, "False")
+
+    shares = msgspec.structs.replace(task, libraries=("torch", *late))
+    assert result_of(launcher.launch(shares)).forked
+    assert had.read_text() == str(bool(late))

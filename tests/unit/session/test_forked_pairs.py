@@ -125,3 +125,44 @@ def test_one_that_fails_when_it_is_forked_is_launched_fresh(pairs, side):
         return BOOM if task.libraries and of == side else forked(of, task)
 
     assert pairs({"a": 2, "b": 2}, answers=answers) == {"a": [False] * 2, "b": [False] * 2}
+
+
+@pytest.mark.parametrize(
+    ("late", "heads", "asked"),
+    [
+        (
+            {"a": "x", "b": "x"},
+            (TORCH, TORCH),
+            {"a": ("torch", "torch.x"), "b": ("torch", "torch.x")},
+        ),
+        # What only one of them imports would be imported for it alone.
+        ({"a": "x", "b": ""}, (TORCH, TORCH), {"a": ("torch",), "b": ("torch",)}),
+        # Its root comes late, too: between them stands what nobody has seen.
+        ({"a": "x", "b": "x"}, (OTHER, OTHER), {"a": ("numpy",), "b": ("numpy",)}),
+    ],
+)
+def test_late_imports_that_workloads_have_in_common_come_before_the_fork(pairs, late, heads, asked):
+    libraries = {}
+
+    def answers(side, task):
+        name = task.workload.id
+        libraries[name] = task.libraries
+        own = (f"torch.{late[name]}",) * bool(late[name])
+        return msgspec.structs.replace(forked(side, task), late_libraries=own)
+
+    pairs({"a": 2, "b": 2}, answers=answers, open_starts=[("a", 1), ("b", 1)], heads=heads)
+
+    assert libraries == asked
+
+
+def test_what_one_side_alone_imports_late_comes_after_the_fork(pairs):
+    libraries = []
+
+    def answers(side, task):
+        libraries.append(task.libraries)
+        late = ("torch.x",) * (side == "head")
+        return msgspec.structs.replace(forked(side, task), late_libraries=late)
+
+    pairs({"a": 2, "b": 2}, answers=answers, open_starts=[("a", 1), ("b", 1)])
+
+    assert {*libraries} == {(), ("torch",)}
