@@ -225,7 +225,8 @@ def some_checks(*, host=(), has_room=False, every_s=0.001, canaries_every_s=0.0)
 
 def a_result(index=0, **more):
     """What a worker delivers; arguments that a result lacks are of its process."""
-    own = {name: more.pop(name) for name in ("items_per_step", "item_unit") if name in more}
+    names = "items_per_step", "item_unit", "late_libraries"
+    own = {name: more.pop(name) for name in names if name in more}
     plain = WorkerResult(
         items_per_step=1,
         item_unit="step",

@@ -430,7 +430,7 @@ class Interleaving:
             if other is not base
             if (other.may_fork and name in left and len(other.pairs) <= number)
             or any(pair.forked for pair in other.pairs[number : number + 1])
-            if late in {self._runner.results(name)[0].late_libraries, ()}
+            if late in {(), *(each.late_libraries for each in self._runner.results(name)[:1])}
         )
 
     def _keep(

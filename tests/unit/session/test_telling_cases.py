@@ -1,5 +1,6 @@
 """Without a history, the last case of each family meets the base before all other heads."""
 
+import itertools
 import math
 
 import pytest
@@ -189,3 +190,14 @@ def test_an_interrupt_in_a_first_pair_says_of_all_others_that_they_were_not_meas
     assert {each.workload for each in run.failed} == {*NAMES} - {CALM[-1]}
     assert [reason.doubt for reason in run.validity.reasons] == [Doubt.INTERRUPTED]
     assert run.interleaved.unlaunched == ()
+
+
+def test_what_others_will_import_is_unknown_before_they_are_launched(check, tmp_path):
+    for side, name in itertools.product(("base", "head"), NAMES):
+        (tmp_path / side / f"workloads/{name}.py").write_text("import torch\n")
+    machine = Machine(SLOWER, late_libraries=("torch.x",))
+
+    run, _ = check(machine, *NAMES)
+
+    assert run.failed == ()
+    assert {*pairs_of(run)} >= {*SLOW}
