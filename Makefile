@@ -31,7 +31,8 @@ $(STAMP): $(EMPTY)
 	$(PIP) --quiet --group dev --editable '.[all]'
 	@touch $@ $(DEMO_STAMP)
 
-$(DEMO_STAMP): $(EMPTY)
+# An environment with the tools of development keeps them when it is made anew.
+$(DEMO_STAMP): $(or $(wildcard $(STAMP)),$(EMPTY))
 	@echo 'First: ci_perf and torch are installed into $(VENV), 1 to 3 minutes, 1 GB. Then: an example is judged, 3 minutes'
 	$(PIP) --progress-bar on --editable '.[measure]'
 	@touch $@
