@@ -180,7 +180,7 @@ class LateImports:
 
     @staticmethod
     def _read() -> tuple[object, ...]:
-        return dict(os.environ), sys.path[:]
+        return os.environ.copy(), sys.path[:]  # a recording takes a copy for no use of a value
 
 
 def import_ahead(names: Sequence[str]) -> None:
