@@ -163,24 +163,35 @@ def name_libraries(file: Path, own: Sequence[Path]) -> tuple[str, ...]:
     return tuple(name for name in libraries if name not in {*sys.stdlib_module_names, "ci_perf"})
 
 
-class LateImports:
-    """Finds which slow modules of libraries were first imported by `build` or a step.
+class LateImports(MetaPathFinder):
+    """Finds which slow modules of libraries are first imported by `build` or a step.
 
     A process that is forked may have them before, as `name_libraries` has others: unless the code
-    of the author has changed what they read when they are imported.
+    of the author had changed what is read when they are imported, or stands in for them. What it
+    changed and put back by the end of the step counts, too. A finder of its own comes first.
     """
 
     def __init__(self) -> None:
         """Begin, before the workload file is imported."""
         self._before = self._read()
+        self._is_as_before: dict[str, bool] = {}
+        sys.meta_path.insert(0, self)
+
+    def find_spec(self, fullname: str, path: object, target: object = None) -> None:
+        """See MetaPathFinder. It finds no module, and sees when one is looked for."""
+        del path, target
+        if fullname in _LATE:
+            self._is_as_before[fullname] = self._read() == self._before
 
     def find(self) -> tuple[str, ...]:
-        """Name those that are there by now."""
-        return tuple(each for each in _LATE if each in sys.modules and self._read() == self._before)
+        """Name those that are there by now, and end."""
+        sys.meta_path[:] = [each for each in sys.meta_path if each is not self]
+        return tuple(name for name in _LATE if name in sys.modules and self._is_as_before.get(name))
 
     @staticmethod
     def _read() -> tuple[object, ...]:
-        return os.environ.copy(), sys.path[:]  # a recording takes a copy for no use of a value
+        # A recording takes a copy for no use of a value.
+        return os.environ.copy(), sys.path[:], sys.path_hooks[:]
 
 
 def import_ahead(names: Sequence[str]) -> None:

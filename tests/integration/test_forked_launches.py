@@ -374,9 +374,13 @@ def test_a_variable_that_a_file_sets_after_its_libraries_still_counts(tmp_path, 
 
 
 TRAINS = f"""{HEAD}
-import os, pathlib, sys
+import importlib.machinery, os, pathlib, sys
 import torch
 pathlib.Path(__file__).with_suffix(".had").write_text(str("torch._dynamo" in sys.modules))
+
+class Finder:
+    def find_spec(self, *words):
+        return importlib.machinery.PathFinder.find_spec(*words)
 
 def build(context):
     layer = torch.nn.Linear(2, 2)
@@ -392,7 +396,11 @@ LATE = ("torch._dynamo",)
         ("torch.optim.SGD(layer.parameters(), lr=0.1)", LATE),
         ("pass", ()),
         ("os.environ['TORCHDYNAMO_X'] = '1'; torch.optim.SGD(layer.parameters(), lr=0.1)", ()),
-        ("torch.optim.SGD(layer.parameters(), lr=0.1); sys.path.append('x')", ()),
+        ("sys.path.append('x'); torch.optim.SGD(layer.parameters(), lr=0.1)", ()),
+        # Put back, and a module that stands in for it.
+        ("os.environ['X'] = '1'; import torch._dynamo as _; del os.environ['X']", ()),
+        ("sys.modules['torch._dynamo'] = sys", ()),
+        ("sys.meta_path.insert(0, Finder()); import torch._dynamo as _", ()),
     ],
 )
 def test_what_an_optimizer_imports_may_come_before_the_fork(tmp_path, launcher, optimizer, late):
