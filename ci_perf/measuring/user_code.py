@@ -92,7 +92,9 @@ def load(
 
 
 def add_paths(file: Path, root: Path, python_path: Sequence[str]) -> None:
-    """Search for modules as FILE does, in a process that is forked only once."""
+    """Search for modules as FILE does, once: what has loaded it may have changed the path since."""
+    if _module_name(file) in sys.modules:  # this process is forked
+        return
     sources = [str(root), *(str(root / folder) for folder in python_path)]
     if [*sys.path[: len(sources)], sys.path[-1]] == [*sources, str(file.parent)]:
         return

@@ -57,6 +57,15 @@ def test_launches_share_the_imports_and_no_state_however_long_they_time(launcher
     assert (workload.parent / "prepared").read_text() == "p"
 
 
+def test_a_path_that_the_file_has_changed_stays_in_its_forks(launcher, workload):
+    """A `conftest.py` puts its folder first."""
+    begin = "import sys\nsys.path[:] = ['x', *sys.path, 'x']\n"
+    checks = "    assert (sys.path[0], sys.path[-1]) == ('x', 'x')\n    assert not changed"
+    workload.write_text(begin + PREPARED.replace("    assert not changed", checks))
+
+    assert result_of(launcher.launch(forked(workload))).forked
+
+
 def test_launches_that_are_compared_as_independent_ones_share_nothing(launcher, workload):
     for index in range(2):
         result_of(launcher.launch(forked(workload, index=index)))
