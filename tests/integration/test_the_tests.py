@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from tests.processes import wait_until
-from tests.projects import SLOW_STEP
+from tests.projects import GOOD, SLOW_STEP
 
 ROOT = Path(__file__).parents[2]
 INNER = """
@@ -48,6 +48,6 @@ def test_a_command_that_hangs_in_a_fork_is_ended_by_its_alarm(project, monkeypat
     """The handler of pytest-timeout would raise there, which not every wait hears."""
     at_once = signal.alarm
     monkeypatch.setattr(signal, "alarm", lambda _: at_once(1))
-    project.workload("slow", SLOW_STEP).suite("slow")
+    project.workload("slow", GOOD + SLOW_STEP).suite("slow")
 
     assert project.run("run").code == -signal.SIGALRM
