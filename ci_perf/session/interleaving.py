@@ -389,8 +389,8 @@ class Interleaving:
         else:  # they import at once
             with self._lab.ready(tasks) as launches:
                 outcomes = tuple(launch() for launch in launches)
-        late = {each.late_libraries for each in outcomes if isinstance(each, WorkerResult)}
         if not may_fork:
+            late = {each.late_libraries for each in outcomes if isinstance(each, WorkerResult)}
             base.late_libraries = late.pop() if len(late) == 1 else ()
         forked = {isinstance(each, WorkerResult) and each.forked for each in outcomes}
         base.may_fork &= not may_fork or forked == {True}
